@@ -1,0 +1,7 @@
+"""The trainable modules: filters, the KerGNN layer, the model."""
+
+from kergnn.nn.conv import KerGNNConv
+from kergnn.nn.filters import GraphFilters
+from kergnn.nn.model import KerGNN
+
+__all__ = ["GraphFilters", "KerGNN", "KerGNNConv"]

@@ -1,0 +1,86 @@
+"""Graph filters: small trainable graphs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from kergnn._checks import check_integer
+from kergnn.egographs import EgoGraphs
+from kergnn.kernels import get_kernel
+
+
+class GraphFilters(nn.Module):
+    r"""D trainable graphs :math:`H_i`, compared with ego-graphs by one kernel (Definition 3).
+
+    Each filter has m nodes, attributes :math:`W_i` (m, d) and a symmetric, non-negative adjacency
+    :math:`B_i` with zero diagonal: the ReLU of m (m - 1) / 2 free numbers. These start uniform
+    between 0 and :math:`2 / (m - 1)`, so that no edge is dead and a row of :math:`B_i` sums to
+    about one; attributes start normal with variance 1 / d, so that similarities of standardised
+    features are of order one.
+
+    Args:
+        in_channels: number of features d.
+        num_filters: number of filters D.
+        filter_size: number of filter nodes m.
+        kernel: name of the kernel.
+        num_hops: largest hop distance in the ego-graphs, for kernels with weights by hop.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_filters: int,
+        filter_size: int,
+        kernel: str = "rw",
+        num_hops: int = 1,
+    ) -> None:
+        super().__init__()
+        self.kernel = get_kernel(kernel)
+        size = check_integer("filter_size", filter_size, minimum=1)
+        if self.kernel.filter_size not in (None, size):
+            raise ValueError(
+                f"filter_size is {size}: kernel {kernel!r} is defined for "
+                f"filter_size={self.kernel.filter_size} only"
+            )
+        self.in_channels = check_integer("in_channels", in_channels, minimum=1)
+        self.num_filters = check_integer("num_filters", num_filters, minimum=1)
+        self.filter_size = size
+        num_hops = check_integer("num_hops", num_hops, minimum=0)
+
+        self.edge_weight = nn.Parameter(torch.empty(num_filters, size * (size - 1) // 2))
+        self.attributes = nn.Parameter(torch.empty(num_filters, size, in_channels))
+        for name, shape in self.kernel.parameters.items():
+            value = nn.Parameter(torch.empty(num_filters, *shape(size, num_hops)))
+            self.register_parameter(name, value)
+        self.register_buffer("_upper", torch.triu_indices(size, size, 1), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new filters."""
+        nn.init.uniform_(self.edge_weight, 0, 2 / max(self.filter_size - 1, 1))
+        nn.init.normal_(self.attributes, std=self.in_channels**-0.5)
+        for name in self.kernel.parameters:
+            nn.init.ones_(self.get_parameter(name))
+
+    def adjacency(self) -> Tensor:
+        """Return (D, m, m): symmetric, non-negative, zero diagonal."""
+        size = self.filter_size
+        row, col = self.get_buffer("_upper")
+        upper = self.edge_weight.new_zeros(self.num_filters, size, size)
+        upper[:, row, col] = self.edge_weight.relu()
+        return upper + upper.transpose(1, 2)
+
+    def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:
+        """Return every K_p of every ego-graph with every filter: (P + 1, N, D)."""
+        extra = {name: self.get_parameter(name) for name in self.kernel.parameters}
+        return self.kernel.function(
+            x, ego, self.adjacency(), self.attributes, num_steps, **extra
+        )
+
+    def extra_repr(self) -> str:
+        """Show the sizes in ``repr``."""
+        return (
+            f"{self.in_channels}, {self.num_filters}, filter_size={self.filter_size}, "
+            f"kernel={self.kernel.name!r}"
+        )

@@ -1,0 +1,181 @@
+"""The KerGNN model: input map, layers, readout, head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from kergnn._checks import check_choice, check_features, check_integer
+from kergnn.egographs import EgoGraphs
+from kergnn.nn.conv import KerGNNConv
+
+
+class KerGNN(nn.Module):
+    r"""Kernel graph neural network for graphs or nodes.
+
+    .. math::
+        \phi_0 = x \text{ or its linear map}, \qquad
+        \phi_l(v) = \mathrm{ReLU}(\mathrm{norm}(\mathrm{conv}_l(\phi_{l-1}, G_v))), \qquad
+        \Phi(G) = \mathop{\|}_{l=0}^{L} \sum_{v \in G} \phi_l(v)
+
+    and an MLP on :math:`\Phi(G)`, or on the concatenated :math:`\phi_l(v)` for nodes.
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: number of filters of a layer.
+        out_channels: number of classes.
+        num_layers: number of layers L.
+        filter_size: number of nodes of a filter, one number or one for each layer.
+        num_steps: longest walk.
+        kernel: kernel of the layers, see :class:`KerGNNConv`.
+        num_hops: radius of the ego-graphs.
+        max_nodes: largest size of an ego-graph when they are built from an edge index.
+        input_channels: size of the linear map of the input features, ``None`` for no map.
+        normalize: see :class:`KerGNNConv`.
+        update: see :class:`KerGNNConv`.
+        step_weights: see :class:`KerGNNConv`.
+        norm: ``"batch"``, ``"layer"`` or ``None``: normalisation of each layer's output.
+        dropout: probability of dropping a feature after each layer and within the head.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
+
+    Shapes:
+        - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
+          graph of every node (N,) and the number of graphs
+        - **output:** (num_graphs, out_channels) or (N, out_channels)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        filter_size: int | Sequence[int] = 6,
+        num_steps: int = 2,
+        kernel: str | Mapping[str, int] = "rw",
+        num_hops: int = 1,
+        max_nodes: int | None = None,
+        input_channels: int | None = None,
+        normalize: str | None = "log",
+        update: str | None = "mlp",
+        step_weights: str | Sequence[float] | None = None,
+        norm: str | None = "batch",
+        dropout: float = 0.0,
+        readout: str = "sum",
+        task: str = "graph",
+    ) -> None:
+        super().__init__()
+        self.in_channels = check_integer("in_channels", in_channels, minimum=1)
+        hidden_channels = check_integer("hidden_channels", hidden_channels, minimum=1)
+        self.out_channels = check_integer("out_channels", out_channels, minimum=1)
+        num_layers = check_integer("num_layers", num_layers, minimum=1)
+        sizes = [filter_size] * num_layers if isinstance(filter_size, int) else list(filter_size)
+        if len(sizes) != num_layers:
+            raise ValueError(
+                f"filter_size is {filter_size!r}: it must be one number or one for each of the "
+                f"{num_layers} layers"
+            )
+        check_choice("norm", norm, ["batch", "layer", None])
+        check_choice("readout", readout, ["sum", "mean"])
+        check_choice("task", task, ["graph", "node"])
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout is {dropout!r}: it must be at least 0 and below 1")
+        self.num_hops, self.max_nodes = num_hops, max_nodes
+        self.readout, self.task = readout, task
+
+        self.input_map = None if input_channels is None else nn.Linear(in_channels, input_channels)
+        width = in_channels if input_channels is None else input_channels
+        self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
+        channels = width
+        for size in sizes:
+            self.convs.append(
+                KerGNNConv(
+                    channels,
+                    hidden_channels,
+                    size,
+                    num_steps,
+                    kernel,
+                    normalize,
+                    update,
+                    step_weights,
+                    num_hops,
+                    max_nodes,
+                )
+            )
+            self.norms.append(_norm(norm, hidden_channels))
+            channels = hidden_channels
+            width += hidden_channels
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Sequential(
+            _norm(norm, width),
+            nn.Linear(width, hidden_channels),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden_channels, out_channels),
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for module in self.modules():
+            if module is not self and hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+
+    def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
+        """Return the nodes' features after every layer, :math:`\\phi_0` to :math:`\\phi_L`."""
+        if isinstance(ego, Tensor):
+            ego = EgoGraphs.from_edge_index(ego, x.size(0), self.num_hops, self.max_nodes)
+        check_features(x, ego.num_nodes, self.in_channels)
+        features = [x if self.input_map is None else self.input_map(x)]
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            features.append(self.dropout(norm(conv(features[-1], ego)).relu()))
+        return features
+
+    def forward(
+        self,
+        x: Tensor,
+        ego: EgoGraphs | Tensor,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        """Return the logits.
+
+        Args:
+            x: (N, in_channels) node features.
+            ego: the ego-graphs, or an edge index (2, E) to build them from.
+            batch: (N,) graph of every node; without it all nodes are one graph.
+            num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
+        """
+        features = torch.cat(self.node_features(x, ego), dim=1)
+        if self.task == "graph":
+            features = self._read_out(features, batch, num_graphs)
+        out: Tensor = self.head(features)
+        return out
+
+    def _read_out(self, features: Tensor, batch: Tensor | None, num_graphs: int | None) -> Tensor:
+        if batch is None:
+            batch, num_graphs = features.new_zeros(features.size(0), dtype=torch.long), 1
+        if num_graphs is None:
+            raise ValueError("num_graphs is missing: it must be given together with batch")
+        if batch.shape != features.shape[:1]:
+            raise ValueError(
+                f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({features.size(0)},)"
+            )
+        if batch.numel() and not 0 <= int(batch.min()) <= int(batch.max()) < num_graphs:
+            raise ValueError(
+                f"batch reaches from {int(batch.min())} to {int(batch.max())}: it must lie in 0 to "
+                f"num_graphs - 1 = {num_graphs - 1}"
+            )
+        total = features.new_zeros(num_graphs, features.size(1)).index_add(0, batch, features)
+        if self.readout == "sum":
+            return total
+        count = torch.bincount(batch, minlength=num_graphs).clamp(min=1)
+        return total / count.unsqueeze(1)
+
+
+def _norm(name: str | None, channels: int) -> nn.Module:
+    if name == "batch":
+        return nn.BatchNorm1d(channels)
+    return nn.LayerNorm(channels) if name == "layer" else nn.Identity()
