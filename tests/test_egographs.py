@@ -157,7 +157,7 @@ def test_bad_input_is_named(edge_index, num_nodes, options, message):
 
 
 def test_data_without_ego_graphs_is_named():
-    with pytest.raises(ValueError, match="ego_index.*EgoSubgraphs"):
+    with pytest.raises(ValueError, match=r"ego_index.*EgoSubgraphs"):
         EgoGraphs.from_data(Data(x=torch.ones(1, 1)))
     with pytest.raises(ValueError, match="edge_index is missing"):
         EgoSubgraphs()(Data(x=torch.ones(1, 1)))

@@ -341,9 +341,7 @@ def _neighbors(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _workspace(
-    num_nodes: int, limit: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _workspace(num_nodes: int, limit: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return position (all -1), member, hop and neighbour buffers for one thread."""
     # A hop has at most `limit` candidates from each of at most `limit` frontier nodes.
     candidates = min(num_nodes, limit * (limit + 1))
@@ -369,9 +367,7 @@ def _count(
         count = _members(rank[v], indptr, indices, num_hops, limit, position, member, hop)
         size[v] = count
         for i in range(count):
-            num_edges[v] += _neighbors(
-                member[i], indptr, indices, position, member, count, buffer
-            )
+            num_edges[v] += _neighbors(member[i], indptr, indices, position, member, count, buffer)
         for i in range(count):
             position[member[i]] = -1
 

@@ -124,9 +124,7 @@ def test_drw_refuses_ego_graphs_beyond_its_weights():
     x, edge_index = random_graph(4, 1.0)
     ego = EgoGraphs.from_edge_index(edge_index, 4)
     with pytest.raises(ValueError, match="ego reaches 1 hops"):
-        deep_random_walk(
-            x, ego, *random_filters(1, 2), 1, hop_weight=torch.ones(1, 1, 2).double()
-        )
+        deep_random_walk(x, ego, *random_filters(1, 2), 1, hop_weight=torch.ones(1, 1, 2).double())
 
 
 @pytest.mark.parametrize("kernel", ["rw", "rw-step"])
@@ -143,5 +141,5 @@ def test_edges_matter_from_the_first_step_on(kernel):
 
 
 def test_unknown_kernel_is_named_with_what_there_is():
-    with pytest.raises(ValueError, match="kernel is 'rwk': it must be one of .*'drw'"):
+    with pytest.raises(ValueError, match=r"kernel is 'rwk': it must be one of .*'drw'"):
         get_kernel("rwk")

@@ -10,9 +10,7 @@ from kergnn.kernels.registry import register_kernel
 
 
 @register_kernel("gcn", filter_size=1, walks=False)
-def gcn(
-    x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor, num_steps: int
-) -> Tensor:
+def gcn(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor, num_steps: int) -> Tensor:
     r"""Sum the similarities of an ego-graph's nodes with a single filter node.
 
     .. math::

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from kergnn._checks import check_choice, check_features, check_integer
 from kergnn.egographs import EgoGraphs
@@ -106,8 +106,8 @@ class KerGNNConv(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new filters and a new update, and set the step weights back."""
-        for group in self.groups:
-            group.reset_parameters()  # type: ignore[operator]
+        for group in self._filter_groups():
+            group.reset_parameters()
         with torch.no_grad():
             self.step_weight.copy_(self.get_buffer("_initial_step_weight"))
         for module in self.update.children() if self.update is not None else ():
@@ -120,15 +120,16 @@ class KerGNNConv(nn.Module):
             num_nodes = x.size(0)
             ego = EgoGraphs.from_edge_index(ego, num_nodes, self.num_hops, self.max_nodes)
         check_features(x, ego.num_nodes, self.in_channels)
-        values = torch.cat([self._kernel_values(group, x, ego) for group in self.groups], dim=1)
+        values = torch.cat(
+            [self._kernel_values(group, x, ego) for group in self._filter_groups()], dim=1
+        )
         if self.update is None:
             return values
         out: Tensor = self.update(torch.cat([x, values], dim=1))
         return out
 
-    def _kernel_values(self, group: nn.Module, x: Tensor, ego: EgoGraphs) -> Tensor:
-        assert isinstance(group, GraphFilters)
-        K = group(x, ego, self.num_steps)
+    def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
+        K: Tensor = group(x, ego, self.num_steps)
         if self.normalize is not None:
             K = _compress(K / (ego.size.unsqueeze(-1) * group.filter_size), self.normalize)
         if not group.kernel.walks:
@@ -145,8 +146,8 @@ class KerGNNConv(nn.Module):
         adjacency, attributes = [], []
         for group in self._filter_groups():
             gap = m - group.filter_size
-            adjacency.append(F.pad(group.adjacency(), (0, gap, 0, gap)))
-            attributes.append(F.pad(group.attributes, (0, 0, 0, gap)))
+            adjacency.append(pad(group.adjacency(), (0, gap, 0, gap)))
+            attributes.append(pad(group.attributes, (0, 0, 0, gap)))
         return torch.cat(adjacency).detach(), torch.cat(attributes).detach()
 
     def _filter_groups(self) -> list[GraphFilters]:

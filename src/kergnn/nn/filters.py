@@ -74,9 +74,7 @@ class GraphFilters(nn.Module):
     def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:
         """Return every K_p of every ego-graph with every filter: (P + 1, N, D)."""
         extra = {name: self.get_parameter(name) for name in self.kernel.parameters}
-        return self.kernel.function(
-            x, ego, self.adjacency(), self.attributes, num_steps, **extra
-        )
+        return self.kernel.function(x, ego, self.adjacency(), self.attributes, num_steps, **extra)
 
     def extra_repr(self) -> str:
         """Show the sizes in ``repr``."""

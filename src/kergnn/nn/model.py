@@ -121,10 +121,10 @@ class KerGNN(nn.Module):
         """Draw all parameters anew."""
         for module in self.modules():
             if module is not self and hasattr(module, "reset_parameters"):
-                module.reset_parameters()
+                module.reset_parameters()  # type: ignore[operator]
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
-        """Return the nodes' features after every layer, :math:`\\phi_0` to :math:`\\phi_L`."""
+        r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
         if isinstance(ego, Tensor):
             ego = EgoGraphs.from_edge_index(ego, x.size(0), self.num_hops, self.max_nodes)
         check_features(x, ego.num_nodes, self.in_channels)
