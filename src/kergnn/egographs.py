@@ -42,7 +42,8 @@ class EgoGraphs:
         size: (N,) number of members of every ego-graph.
         hop: (T,) hop distance of every member from its centre.
         degree: (T,) number of neighbours of every member within its ego-graph.
-        neighbor: (S,) those neighbours, as positions within the ego-graph, member after member.
+        neighbor: (S,) those neighbours, as ascending positions within the ego-graph, member after
+            member.
 
     Members are ordered by hop distance, so the centre comes first. Within one hop the node with
     the larger degree in the whole graph comes first and, at equal degree, the smaller node id.
@@ -318,7 +319,7 @@ def _neighbors(
     count: int,
     out: IntArray,
 ) -> int:
-    """Write the positions of a member's neighbours to ``out``; returns how many there are.
+    """Write the ascending positions of a member's neighbours to ``out``; returns how many there are.
 
     A hub in a small ego-graph is not read to its end: its row is sorted, so each member is
     looked up in it instead.
@@ -330,6 +331,7 @@ def _neighbors(
             if position[indices[e]] >= 0:
                 out[found] = position[indices[e]]
                 found += 1
+        out[:found].sort()
         return found
     row = indices[start:stop]
     for i in range(count):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,11 +19,34 @@ def similarity(x: Tensor, attributes: Tensor) -> Tensor:
 
 
 def propagate(u: Tensor, ego: EgoGraphs) -> Tensor:
-    r"""Return :math:`A U` within every ego-graph: (T, ...) -> (T, ...)."""
-    row, col = ego.edge_index
-    return torch.zeros_like(u).index_add(0, row, u[col])
+    r"""Return :math:`A U` within every ego-graph: (T, D, m) -> (T, D, m)."""
+    out: Tensor = _SymmetricProduct.apply(ego.edge_index, u.flatten(1))  # type: ignore[no-untyped-call]
+    return out.view_as(u)
 
 
 def sum_members(u: Tensor, ego: EgoGraphs) -> Tensor:
     """Return the sum over the members of every ego-graph: (T, D) -> (N, D)."""
     return u.new_zeros(ego.num_nodes, u.size(1)).index_add(0, ego.center, u)
+
+
+class _SymmetricProduct(torch.autograd.Function):
+    """Product with a symmetric 0/1 matrix, which is its own derivative.
+
+    A sparse product holds nothing of the size of the edge list times the features, and the
+    transpose that autograd would form is spared.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, edge_index: Tensor, u: Tensor) -> Tensor:
+        ctx.save_for_backward(edge_index)
+        ones = u.new_ones(edge_index.size(1))
+        matrix = torch.sparse_coo_tensor(
+            edge_index, ones, (len(u), len(u)), is_coalesced=True, check_invariants=False
+        )
+        return torch.sparse.mm(matrix, u)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        (edge_index,) = ctx.saved_tensors
+        product: Tensor = _SymmetricProduct.apply(edge_index, gradient)
+        return None, product

@@ -34,15 +34,15 @@ class KerGNNConv(nn.Module):
             mapping from kernels to numbers of filters that add up to ``out_channels``, such as
             ``{"rw": 16, "drw": 16}``.
         normalize: kernel values are products of features summed over pairs of nodes and grow with
-            the neighbourhood. With :math:`q_p = K_p / (|G_v|\, m)`, the mean over node pairs,
-            :math:`K_p` is replaced by
+            the neighbourhood. With :math:`q_p = K_p / (|G_v|\, m)`, the mean over node pairs, and
+            :math:`r_p = \mathrm{sign}(q_p) (\sqrt{|q_p| + 0.01} - 0.1)`, a square root with finite
+            slope at zero, :math:`K_p` is replaced by
 
             - ``None``: :math:`K_p` itself;
             - ``"size"``: :math:`q_p`;
-            - ``"root"``: :math:`\mathrm{sign}(q_p) \left(\sqrt{|q_p| + 1/4} - 1/2\right)`, a square
-              root that is linear at zero;
-            - ``"log"``: :math:`\mathrm{sign}(q_p) \log(1 + |q_p|)`, of order one at any depth and
-              neighbourhood size.
+            - ``"root"``: :math:`r_p`, which undoes that ``rw`` is quadratic in the features;
+            - ``"log"``: :math:`\mathrm{sign}(r_p) \log_2(1 + |r_p|)`, which in addition grows only
+              with the logarithm of the neighbourhood, and stays of order one at any depth.
         update: the function u of Definition 4, which sees the node's own features too: ``None``
             for :math:`\phi = k`; ``"linear"`` for :math:`\phi = V [x_v \,\|\, k(v)] + c`;
             ``"mlp"`` for the same with a hidden layer of D units and ReLU.
@@ -201,8 +201,7 @@ def _initial_step_weights(
 
 
 def _compress(q: Tensor, normalize: str) -> Tensor:
-    if normalize == "root":
-        return q.sign() * ((q.abs() + 0.25).sqrt() - 0.5)
-    if normalize == "log":
-        return q.sign() * q.abs().log1p()
-    return q
+    if normalize == "size":
+        return q
+    size = (q.abs() + 0.01).sqrt() - 0.1
+    return q.sign() * (size if normalize == "root" else torch.log2(1 + size))

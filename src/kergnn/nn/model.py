@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import BatchNorm
 
 from kergnn._checks import check_choice, check_features, check_integer
 from kergnn.egographs import EgoGraphs
@@ -177,5 +178,6 @@ class KerGNN(nn.Module):
 
 def _norm(name: str | None, channels: int) -> nn.Module:
     if name == "batch":
-        return nn.BatchNorm1d(channels)
+        # A batch of one graph, as the last of an epoch may be, has no variance of its own.
+        return BatchNorm(channels, allow_single_element=True)
     return nn.LayerNorm(channels) if name == "layer" else nn.Identity()

@@ -1,0 +1,48 @@
+"""Imports point one way, so that any part can be read, used and tested without those above it."""
+
+import ast
+from pathlib import Path
+
+import kergnn
+
+ROOT = Path(kergnn.__file__).parent
+
+# Lower layers first; a module may import from its own layer and from those before it.
+LAYERS = [
+    {"_checks"},
+    {"egographs"},
+    {"kernels"},
+    {"nn", "testing"},
+]
+
+
+def layer_of(part):
+    return next(i for i, names in enumerate(LAYERS) if part in names)
+
+
+def imported_parts(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            modules = [node.module]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            if module == "kergnn" or module.startswith("kergnn."):
+                yield module.partition(".")[2].partition(".")[0]
+
+
+def test_every_module_imports_only_from_below():
+    checked = 0
+    for path in ROOT.rglob("*.py"):
+        relative = path.relative_to(ROOT)
+        part = relative.parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        for imported in imported_parts(path):
+            assert imported, f"{relative} imports the whole package"
+            assert layer_of(imported) <= layer_of(part), f"{relative} imports kergnn.{imported}"
+            checked += 1
+    assert checked > 10
