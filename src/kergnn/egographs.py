@@ -319,7 +319,7 @@ def _neighbors(
     count: int,
     out: IntArray,
 ) -> int:
-    """Write the ascending positions of a member's neighbours to ``out``; returns how many there are.
+    """Write a member's neighbours to ``out`` as ascending positions; returns how many there are.
 
     A hub in a small ego-graph is not read to its end: its row is sorted, so each member is
     looked up in it instead.

@@ -106,9 +106,7 @@ def test_a_hexagon_is_not_two_triangles(kernel, normalize):
     x = torch.ones(6, 4)
     mlp = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
     gin, batch = GINConv(mlp), torch.zeros(6, dtype=torch.long)
-    same = [
-        global_add_pool(gin(x, both_ways(e)), batch, size=1) for e in (HEXAGON, TWO_TRIANGLES)
-    ]
+    same = [global_add_pool(gin(x, both_ways(e)), batch, size=1) for e in (HEXAGON, TWO_TRIANGLES)]
     assert torch.equal(*same)
     conv = KerGNNConv(4, 8, kernel=kernel, normalize=normalize)
     hexagon, triangles = (conv(x, e).sum(0) for e in (HEXAGON, TWO_TRIANGLES))

@@ -20,8 +20,7 @@ def similarity(x: Tensor, attributes: Tensor) -> Tensor:
 
 def propagate(u: Tensor, ego: EgoGraphs) -> Tensor:
     r"""Return :math:`A U` within every ego-graph: (T, D, m) -> (T, D, m)."""
-    out: Tensor = _SymmetricProduct.apply(ego.edge_index, u.flatten(1))  # type: ignore[no-untyped-call]
-    return out.view_as(u)
+    return _symmetric_product(ego.edge_index, u.flatten(1)).view_as(u)
 
 
 def sum_members(u: Tensor, ego: EgoGraphs) -> Tensor:
@@ -43,10 +42,14 @@ class _SymmetricProduct(torch.autograd.Function):
         matrix = torch.sparse_coo_tensor(
             edge_index, ones, (len(u), len(u)), is_coalesced=True, check_invariants=False
         )
-        return torch.sparse.mm(matrix, u)
+        return matrix @ u
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         (edge_index,) = ctx.saved_tensors
-        product: Tensor = _SymmetricProduct.apply(edge_index, gradient)
-        return None, product
+        return None, _symmetric_product(edge_index, gradient)
+
+
+def _symmetric_product(edge_index: Tensor, u: Tensor) -> Tensor:
+    product: Tensor = _SymmetricProduct.apply(edge_index, u)  # type: ignore[no-untyped-call]
+    return product

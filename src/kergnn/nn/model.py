@@ -177,7 +177,8 @@ class KerGNN(nn.Module):
 
 
 def _norm(name: str | None, channels: int) -> nn.Module:
-    if name == "batch":
-        # A batch of one graph, as the last of an epoch may be, has no variance of its own.
-        return BatchNorm(channels, allow_single_element=True)
-    return nn.LayerNorm(channels) if name == "layer" else nn.Identity()
+    if name is None:
+        return nn.Identity()
+    # A batch of one graph, as the last of an epoch may be, has no variance of its own.
+    batch_norm: nn.Module = BatchNorm(channels, allow_single_element=True)
+    return batch_norm if name == "batch" else nn.LayerNorm(channels)
