@@ -13,6 +13,10 @@ LAYERS = [
     {"egographs"},
     {"kernels"},
     {"nn", "testing"},
+    {"data", "config"},
+    {"training"},
+    {"runs"},
+    {"cli"},
 ]
 
 
@@ -42,7 +46,9 @@ def test_every_module_imports_only_from_below():
         if part == "__init__":
             continue
         for imported in imported_parts(path):
-            assert imported, f"{relative} imports the whole package"
+            if not imported:  # the version number
+                assert part == "cli", f"{relative} imports the whole package"
+                continue
             assert layer_of(imported) <= layer_of(part), f"{relative} imports kergnn.{imported}"
             checked += 1
     assert checked > 10

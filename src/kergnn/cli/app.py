@@ -1,0 +1,83 @@
+"""The program ``kergnn``: its commands, and how errors are shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kergnn import __version__
+from kergnn.cli.datasets import datasets
+from kergnn.cli.models import models
+from kergnn.cli.predict import predict
+from kergnn.cli.train import train
+
+app = typer.Typer(
+    name="kergnn",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for command in (train, predict, datasets, models):
+    app.command()(command)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"kergnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def kergnn(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Classify graphs and nodes with filters that are graphs, and see why.
+
+    kergnn train MUTAG            train on a named data set, or on a file or folder of your own
+
+    kergnn predict RUN INPUT      classes and probabilities for new graphs
+
+    kergnn datasets [NAME]        what there is, and where it would come from
+
+    kergnn models                 models and kernels
+
+    Errors are one line; the exit code is 0 on success, 2 for bad input, 1 for other failures.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(arguments, prog_name="kergnn", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if "--debug" in arguments:
+            raise
+        # Usage errors of the option parser know their message and their exit code.
+        format_message = getattr(error, "format_message", None)
+        if format_message is not None:
+            return _fail(format_message(), getattr(error, "exit_code", 2))
+        if isinstance(error, ValueError):
+            return _fail(str(error), 2)
+        if isinstance(error, FileNotFoundError):
+            return _fail(f"{error.filename}: no such file or folder", 2)
+        if isinstance(error, OSError):
+            return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
+        return _fail(f"{type(error).__name__}: {error} (--debug shows where)", 1)
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"kergnn: {line or 'nothing to do, see kergnn --help'}", file=sys.stderr)
+    return code

@@ -1,0 +1,169 @@
+"""The configuration of a training run: one frozen dataclass, read from and written to TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names the key and the value."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides the outcome of a training run, but for the data themselves.
+
+    ``None`` is written to TOML by leaving the key out. The keys from ``hidden_channels`` to
+    ``readout`` are arguments of :class:`kergnn.KerGNN`.
+    """
+
+    # Data
+    dataset: str = "MUTAG"
+    task: str | None = None  # "graph" or "node"; by default what the data set is for
+    features: str | None = None  # a recipe; by default labels and attributes, or the degree
+    splits: str = "published"  # "published" where there are any, or "drawn"
+    fold: int = 0
+    # Model
+    hidden_channels: int = 32
+    num_layers: int = 2
+    filter_size: int = 6
+    num_steps: int = 2
+    kernel: str = "rw"
+    num_hops: int = 1
+    max_nodes: int | None = 10
+    input_channels: int | None = None
+    normalize: str | None = "log"
+    update: str | None = "mlp"
+    step_weights: str | None = None
+    norm: str | None = "batch"
+    dropout: float = 0.2
+    readout: str = "sum"
+    # Training
+    epochs: int = 200
+    patience: int = 60
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    schedule: str = "halve"  # every 50 epochs; or "cosine", "constant"
+    weight_decay: float = 0.0
+    clip: float | None = 5.0
+    class_weights: bool = False
+    metric: str = "accuracy"
+    seed: int = 0
+    device: str = "auto"
+
+    def replace(self, values: Mapping[str, Any]) -> RunConfig:
+        """Return a copy with some keys changed, each checked."""
+        return dataclasses.replace(self, **_checked(values))
+
+    def to_toml(self) -> str:
+        """Return the configuration as TOML; keys whose value is ``None`` are left out."""
+        return tomli_w.dumps({k: v for k, v in dataclasses.asdict(self).items() if v is not None})
+
+    @property
+    def hash(self) -> str:
+        """A short hash of all values."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+_TYPES = typing.get_type_hints(RunConfig)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read the keys that a TOML file sets."""
+    try:
+        with path.open("rb") as file:
+            values = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML ({error})") from None
+    try:
+        return _checked(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def load_config(path: Path) -> RunConfig:
+    """Read a whole configuration, as :meth:`RunConfig.to_toml` wrote it: absent means ``None``."""
+    nothing = {f.name: None for f in dataclasses.fields(RunConfig) if _optional(f.name)}
+    return RunConfig().replace({**nothing, **read_toml(path)})
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Turn ``key=value`` into the key and its value; ``none`` is ``None``."""
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals:
+        raise ConfigError(f"{text!r} is not of the form key=value")
+    _known(key)
+    value = value.strip()
+    if value.lower() in ("none", "null", "") and _optional(key):
+        return key, None
+    for convert in _converters(key):
+        try:
+            return key, _checked({key: convert(value)})[key]
+        except (ValueError, ConfigError):
+            continue
+    raise ConfigError(f"{key} is {value!r}: it must be {_describe(key)}")
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    checked = {}
+    for key, value in values.items():
+        _known(key)
+        kinds = _kinds(key)
+        if float in kinds and type(value) is int:
+            value = float(value)
+        if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
+            raise ConfigError(f"{key} is {value!r}: it must be {_describe(key)}")
+        checked[key] = value
+    return checked
+
+
+def _known(key: str) -> None:
+    if key not in _TYPES:
+        raise ConfigError(f"unknown key {key!r}; known are {', '.join(_TYPES)}")
+
+
+def _kinds(key: str) -> tuple[type, ...]:
+    hint = _TYPES[key]
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+def _optional(key: str) -> bool:
+    return type(None) in _kinds(key)
+
+
+def _converters(key: str) -> list[Any]:
+    def boolean(value: str) -> bool:
+        return {"true": True, "false": False}[value.lower()]
+
+    def guarded(value: str) -> bool:
+        try:
+            return boolean(value)
+        except KeyError:
+            raise ValueError(value) from None
+
+    known = {bool: guarded, int: int, float: float, str: str}
+    return [convert for kind, convert in known.items() if kind in _kinds(key)]
+
+
+def _describe(key: str) -> str:
+    names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+    return " or ".join(names.get(kind, "none") for kind in _kinds(key))

@@ -1,0 +1,29 @@
+"""Data sets, feature recipes, splits, and the cache of ego-graphs."""
+
+from kergnn.data.catalog import CATALOG, load_graphs, mirror_dir, where_available
+from kergnn.data.features import RECIPES, Features, default_recipe
+from kergnn.data.graphset import DataError, GraphSet, Task
+from kergnn.data.jsonl import read_jsonl
+from kergnn.data.splits import NUM_SPLITS, Split, get_split
+from kergnn.data.store import cached_ego_graphs
+from kergnn.data.tu import read_tu_archive, read_tu_folder
+
+__all__ = [
+    "CATALOG",
+    "NUM_SPLITS",
+    "RECIPES",
+    "DataError",
+    "Features",
+    "GraphSet",
+    "Split",
+    "Task",
+    "cached_ego_graphs",
+    "default_recipe",
+    "get_split",
+    "load_graphs",
+    "mirror_dir",
+    "read_jsonl",
+    "read_tu_archive",
+    "read_tu_folder",
+    "where_available",
+]

@@ -1,0 +1,170 @@
+"""Feature recipes: how node features are made of what a data set has.
+
+A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
+
+| name | features of a node |
+|---|---|
+| ``label`` | one-hot vector of each of its labels |
+| ``attr`` | its attributes, standardised on the training part; columns of zeros and ones stay |
+| ``degree`` | its number of neighbours |
+| ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
+| ``const`` | the number one |
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from kergnn.data.graphset import DataError, GraphSet
+
+RECIPES = ("label", "attr", "degree", "onehot-degree", "const")
+
+
+def default_recipe(graphs: GraphSet) -> str:
+    """Return labels and attributes where they exist, otherwise the degree."""
+    parts = [
+        name
+        for name, tensor in (("label", graphs.labels), ("attr", graphs.attributes))
+        if tensor is not None
+    ]
+    return "+".join(parts) or "degree"
+
+
+@dataclass(frozen=True)
+class Features:
+    """A recipe fitted to a training part; it turns any fitting set of graphs into a matrix.
+
+    Args:
+        recipe: the recipe's name.
+        label_names: for ``label``: the names of the labels of each label column.
+        mean: for ``attr``: what is subtracted from every column.
+        scale: for ``attr``: what every column is divided by.
+        max_degree: for ``onehot-degree``: larger degrees count as this one.
+    """
+
+    recipe: str
+    label_names: tuple[tuple[str, ...], ...] = ()
+    mean: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    max_degree: int = 0
+
+    @classmethod
+    def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
+        """Fit a recipe; ``train_nodes`` are the nodes of the training part."""
+        parts = _parts(recipe)
+        label_names: tuple[tuple[str, ...], ...] = ()
+        mean, scale = torch.empty(0), torch.empty(0)
+        if "label" in parts:
+            if graphs.labels is None:
+                raise DataError(f"features is {recipe!r}, but {graphs.name} has no node labels")
+            label_names = graphs.label_names
+        if "attr" in parts:
+            if graphs.attributes is None:
+                raise DataError(f"features is {recipe!r}, but {graphs.name} has no attributes")
+            rows = graphs.attributes[train_nodes].double()
+            binary = ((rows == 0) | (rows == 1)).all(0)
+            mean = rows.mean(0).masked_fill(binary, 0)
+            scale = rows.std(0, correction=0).masked_fill(binary, 1)
+            scale = scale.masked_fill(scale < 1e-12, 1)
+        degree = graphs.degree[train_nodes]
+        return cls(
+            recipe=recipe,
+            label_names=label_names,
+            mean=tuple(mean.tolist()),
+            scale=tuple(scale.tolist()),
+            max_degree=int(degree.max()) if "onehot-degree" in parts and len(degree) else 0,
+        )
+
+    def __call__(self, graphs: GraphSet) -> Tensor:
+        """Return the features (N, d) of all nodes."""
+        made = []
+        for part in _parts(self.recipe):
+            if part == "label":
+                made.append(self._labels(graphs))
+            elif part == "attr":
+                made.append(self._attributes(graphs))
+            elif part == "degree":
+                made.append(graphs.degree.float().unsqueeze(1))
+            elif part == "onehot-degree":
+                degree = graphs.degree.clamp(max=self.max_degree)
+                made.append(one_hot(degree, self.max_degree + 1).float())
+            else:
+                made.append(torch.ones(graphs.num_nodes, 1))
+        return torch.cat(made, dim=1)
+
+    @property
+    def names(self) -> list[str]:
+        """What every column of the features is."""
+        columns: list[str] = []
+        for part in _parts(self.recipe):
+            if part == "label":
+                columns += [name for names in self.label_names for name in names]
+            elif part == "attr":
+                columns += [f"attr{i}" for i in range(len(self.mean))]
+            elif part == "onehot-degree":
+                columns += [f"degree={i}" for i in range(self.max_degree + 1)]
+            else:
+                columns.append(part)
+        return columns
+
+    def _labels(self, graphs: GraphSet) -> Tensor:
+        columns = 0 if graphs.labels is None else graphs.labels.size(1)
+        if graphs.labels is None or columns != len(self.label_names):
+            raise DataError(
+                f"{graphs.name} has {columns} node labels a node, the model needs "
+                f"{len(self.label_names)}"
+            )
+        made = []
+        for column, names in enumerate(self.label_names):
+            own = graphs.label_names[column]
+            unknown = [name for name in own if name not in names]
+            if unknown:
+                raise DataError(
+                    f"{graphs.name} has node label {unknown[0]!r}, which the model was not trained "
+                    f"on; it knows {', '.join(names)}"
+                )
+            position = torch.tensor([names.index(name) for name in own], dtype=torch.long)
+            made.append(one_hot(position[graphs.labels[:, column]], len(names)).float())
+        return torch.cat(made, dim=1)
+
+    def _attributes(self, graphs: GraphSet) -> Tensor:
+        width = 0 if graphs.attributes is None else graphs.attributes.size(1)
+        if graphs.attributes is None or width != len(self.mean):
+            raise DataError(
+                f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
+            )
+        mean, scale = torch.tensor(self.mean), torch.tensor(self.scale)
+        return (graphs.attributes - mean) / scale
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Features:
+        """Undo :meth:`to_dict`, also after JSON made lists of the tuples."""
+        return cls(
+            recipe=str(values["recipe"]),
+            label_names=tuple(tuple(names) for names in values["label_names"]),
+            mean=tuple(values["mean"]),
+            scale=tuple(values["scale"]),
+            max_degree=int(values["max_degree"]),
+        )
+
+
+def _parts(recipe: str) -> list[str]:
+    parts = recipe.split("+")
+    for part in parts:
+        if part not in RECIPES:
+            raise DataError(
+                f"features is {recipe!r}: {part!r} is not one of {', '.join(RECIPES)} "
+                "(join several by +)"
+            )
+        if parts.count(part) > 1:
+            raise DataError(f"features is {recipe!r}: {part!r} is there twice")
+    return parts

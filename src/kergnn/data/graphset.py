@@ -1,0 +1,106 @@
+"""A set of graphs as a few tensors: the disjoint union of the graphs, and what is known of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Task: TypeAlias = Literal["graph", "node"]
+
+
+class DataError(ValueError):
+    """Data that cannot be used; the message names the file, the line and the value."""
+
+
+@dataclass(frozen=True)
+class GraphSet:
+    """G graphs with N nodes and E edge entries in all.
+
+    Args:
+        name: what the set is called.
+        task: ``"graph"`` where graphs have classes, ``"node"`` where nodes have.
+        size: (G,) number of nodes of every graph.
+        edge_index: (2, E) edges between the nodes of the union, as they were given.
+        y: (G,) or (N,) class of every graph or node, -1 where it is not known.
+        class_names: the classes by their original names.
+        labels: (N, L) discrete node labels, as positions in ``label_names``.
+        label_names: for each of the L label columns the original names of its labels.
+        attributes: (N, A) continuous node attributes.
+        source: where the set was found.
+    """
+
+    name: str
+    task: Task
+    size: Tensor
+    edge_index: Tensor
+    y: Tensor
+    class_names: tuple[str, ...]
+    labels: Tensor | None = None
+    label_names: tuple[tuple[str, ...], ...] = ()
+    attributes: Tensor | None = None
+    source: str = ""
+
+    @property
+    def num_graphs(self) -> int:
+        """Number of graphs."""
+        return self.size.size(0)
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Number of nodes of all graphs together."""
+        return int(self.size.sum())
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @cached_property
+    def ptr(self) -> Tensor:
+        """(G + 1,) the nodes of graph g are ``ptr[g]`` up to ``ptr[g + 1]``."""
+        return torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])
+
+    @cached_property
+    def graph_of(self) -> Tensor:
+        """(N,) the graph of every node."""
+        return torch.arange(self.num_graphs).repeat_interleave(self.size)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """(N,) number of neighbours, each counted once and in both directions, loops not at all."""
+        row, col = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
+        both = torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
+        code = torch.from_numpy(np.unique(both.numpy()))
+        return torch.bincount(code // max(self.num_nodes, 1), minlength=self.num_nodes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content: equal for equal graphs, whatever file they came from."""
+        digest = hashlib.sha256(repr((self.task, self.class_names, self.label_names)).encode())
+        for tensor in (self.size, self.edge_index, self.y, self.labels, self.attributes):
+            if tensor is None:
+                digest.update(b"none")
+            else:
+                digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+                digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+
+def encode(values: list[str]) -> tuple[Tensor, tuple[str, ...]]:
+    """Return positions in the sorted names, and the names; numbers are sorted as numbers."""
+    names = tuple(sorted(set(values), key=_natural))
+    position = {name: i for i, name in enumerate(names)}
+    return torch.tensor([position[v] for v in values], dtype=torch.long), names
+
+
+def _natural(name: str) -> tuple[bool, int, str]:
+    try:
+        return False, int(name), name
+    except ValueError:
+        return True, 0, name

@@ -1,0 +1,216 @@
+"""JSON lines: one graph a line, for graphs of one's own.
+
+    {"nodes": ["C", "C", "O"], "edges": [[0, 1], [1, 2]], "label": "mutagen"}
+    {"nodes": 2, "edges": [[0, 1]], "features": [[0.5, 1], [2, 3]], "label": "harmless"}
+
+| key | value |
+|---|---|
+| ``nodes`` | the number of nodes, or a list with the label (a string or an integer) of every node |
+| ``edges`` | a list of pairs of nodes, from 0 |
+| ``features`` | optional: for every node a list of numbers |
+| ``label`` | the class of the graph, a string or an integer; not needed for prediction |
+| ``targets`` | instead of ``label``, to classify nodes: for every node its class or ``null`` |
+
+All graphs of a file have the same keys and the same number of features. Empty lines are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kergnn.data.graphset import DataError, GraphSet, Task, encode
+
+_KEYS = {"nodes", "edges", "features", "label", "targets"}
+
+
+def read_jsonl(path: Path) -> GraphSet:
+    """Read a file of graphs, one JSON object a line."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not a text file (byte {error.start})") from error
+    graphs: list[_Graph] = []
+    width: int | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                graphs.append(_Graph(line))
+            except DataError as error:
+                raise DataError(f"{path}, line {number}: {error}") from None
+            first, last = graphs[0].kind, graphs[-1].kind
+            if first != last:
+                raise DataError(f"{path}, line {number}: has {last}; the first graph has {first}")
+            if graphs[-1].features:
+                found = len(graphs[-1].features[0])
+                width = found if width is None else width
+                if found != width:
+                    raise DataError(
+                        f"{path}, line {number}: has {found} features a node; the graphs before "
+                        f"have {width}"
+                    )
+    if not graphs:
+        raise DataError(f"{path}: there is no graph")
+    return _join(path, graphs)
+
+
+class _Graph:
+    """One line, checked."""
+
+    def __init__(self, line: str) -> None:
+        record = _parse(line)
+        unknown = sorted(set(record) - _KEYS)
+        if unknown:
+            raise DataError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(_KEYS))}")
+        missing = [key for key in ("nodes", "edges") if key not in record]
+        if missing:
+            raise DataError(f"key {missing[0]!r} is missing")
+        nodes = record["nodes"]
+        self.labels: list[str] | None = None
+        if isinstance(nodes, list):
+            self.labels = [_name(v, f"nodes[{i}]") for i, v in enumerate(nodes)]
+            self.num_nodes = len(nodes)
+        elif isinstance(nodes, int) and not isinstance(nodes, bool) and 0 <= nodes <= 2**31:
+            self.num_nodes = nodes
+        else:
+            raise DataError(f"nodes is {_show(nodes)}: it must be a number of nodes or a list")
+        self.edges = self._edges(record["edges"])
+        self.features = self._features(record.get("features"))
+        self.label = None if record.get("label") is None else _name(record["label"], "label")
+        self.targets = self._targets(record.get("targets"))
+        if self.label is not None and self.targets is not None:
+            raise DataError("label and targets exclude each other")
+
+    @property
+    def kind(self) -> str:
+        """What the graph has, in words; it must be the same for all graphs of a file."""
+        parts = [
+            "node labels" if self.labels is not None else "no node labels",
+            "features" if self.features is not None else "no features",
+            "targets" if self.targets is not None else "",
+            "a label" if self.label is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def _edges(self, edges: Any) -> list[list[int]]:
+        if not isinstance(edges, list):
+            raise DataError(f"edges is {_show(edges)}: it must be a list of pairs")
+        for i, edge in enumerate(edges):
+            pair = isinstance(edge, list) and len(edge) == 2 and all(type(v) is int for v in edge)
+            if not pair:
+                raise DataError(f"edges[{i}] is {_show(edge)}: it must be a pair of nodes")
+            if not all(0 <= v < self.num_nodes for v in edge):
+                raise DataError(
+                    f"edges[{i}] is {_show(edge)}: nodes are numbered from 0 to "
+                    f"{self.num_nodes - 1}"
+                )
+        return edges
+
+    def _features(self, features: Any) -> list[list[float]] | None:
+        if features is None:
+            return None
+        if not isinstance(features, list) or len(features) != self.num_nodes:
+            raise DataError(f"features must be a list of {self.num_nodes} lists, one a node")
+        for i, row in enumerate(features):
+            if not isinstance(row, list) or len(row) != len(features[0]) or not row:
+                raise DataError(
+                    f"features[{i}] is {_show(row)}: it must be a list of as many numbers as "
+                    "features[0]"
+                )
+            for j, value in enumerate(row):
+                if type(value) not in (int, float) or not _fits_float32(value):
+                    raise DataError(f"features[{i}][{j}] is {_show(value)}: it must be a number")
+        return features
+
+    def _targets(self, targets: Any) -> list[str | None] | None:
+        if targets is None:
+            return None
+        if not isinstance(targets, list) or len(targets) != self.num_nodes:
+            raise DataError(f"targets must be a list of {self.num_nodes} classes, one a node")
+        return [None if v is None else _name(v, f"targets[{i}]") for i, v in enumerate(targets)]
+
+
+def _parse(line: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise DataError(f"{constant} is not a number")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise DataError(f"key {key!r} is there twice")
+        return dict(pairs)
+
+    try:
+        record = json.loads(line, parse_constant=refuse, object_pairs_hook=unique)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"not JSON ({error})") from None
+    except DataError:
+        raise
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise DataError(f"not JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{_show(record)} is not an object with nodes and edges")
+    return record
+
+
+def _name(value: Any, where: str) -> str:
+    if type(value) not in (str, int) or value == "":
+        raise DataError(f"{where} is {_show(value)}: it must be a string or an integer")
+    return str(value)
+
+
+def _fits_float32(value: float) -> bool:
+    try:
+        return math.isfinite(value) and abs(value) < 3e38
+    except OverflowError:
+        return False
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _join(path: Path, graphs: list[_Graph]) -> GraphSet:
+    task: Task = "node" if graphs[0].targets is not None else "graph"
+    names = (
+        [name for g in graphs for name in g.targets or ()]
+        if task == "node"
+        else [g.label for g in graphs]
+    )
+    known = torch.tensor([name is not None for name in names], dtype=torch.bool)
+    codes, class_names = encode([name for name in names if name is not None])
+    y = torch.full((len(names),), -1)
+    y[known] = codes
+
+    edges, offset = [], 0
+    for graph in graphs:
+        pairs = torch.tensor(graph.edges, dtype=torch.long).reshape(-1, 2)
+        edges.append(pairs + offset)
+        offset += graph.num_nodes
+    labels: torch.Tensor | None = None
+    label_names: tuple[tuple[str, ...], ...] = ()
+    if graphs[0].labels is not None:
+        codes, vocabulary = encode([label for g in graphs for label in g.labels or ()])
+        labels, label_names = codes.unsqueeze(1), (vocabulary,)
+    attributes = None
+    if graphs[0].features is not None:
+        rows = [row for g in graphs for row in g.features or ()]
+        attributes = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), -1)
+    return GraphSet(
+        name=path.stem,
+        task=task,
+        size=torch.tensor([g.num_nodes for g in graphs]),
+        edge_index=torch.cat(edges).T.contiguous(),
+        y=y,
+        class_names=class_names,
+        labels=labels,
+        label_names=label_names,
+        attributes=attributes,
+        source=str(path),
+    )

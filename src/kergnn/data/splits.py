@@ -1,0 +1,119 @@
+"""Splits into training, validation and test parts.
+
+Published splits are used where the mirror has them and they fit the set; otherwise splits are
+drawn, stratified by class and from fixed seeds, so that they are the same everywhere:
+
+- graphs: 10 outer folds; fold k is the test part of split k, and a tenth of the rest its validation
+  part;
+- nodes: 60 % training, 20 % validation, 20 % test of every class, drawn anew for each of 10 splits.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kergnn.data.graphset import DataError, GraphSet
+
+NUM_SPLITS = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Three disjoint parts, as ascending positions of graphs (or nodes).
+
+    Args:
+        name: the split's id, as stored with results: its origin and number.
+        train: what the model is fitted to.
+        validation: what selects the epoch and the hyper-parameters.
+        test: what is looked at once, in the end.
+    """
+
+    name: str
+    train: Tensor
+    validation: Tensor
+    test: Tensor
+
+
+def get_split(graphs: GraphSet, fold: int, mirror: Path | None = None) -> Split:
+    """Return split number ``fold`` of the ten, published if there is one, otherwise drawn."""
+    if not 0 <= fold < NUM_SPLITS:
+        raise DataError(f"fold is {fold}: it must be from 0 to {NUM_SPLITS - 1}")
+    published = _published(graphs, fold, mirror) if mirror is not None else None
+    return published or draw_split(graphs, fold)
+
+
+def draw_split(graphs: GraphSet, fold: int) -> Split:
+    """Draw split number ``fold``, stratified by class."""
+    y = graphs.y.numpy()
+    known = np.flatnonzero(y >= 0)
+    if len(known) < NUM_SPLITS:
+        raise DataError(
+            f"{graphs.name} has {len(known)} {graphs.task}s with a class: at least {NUM_SPLITS} "
+            "are needed for splits"
+        )
+    if graphs.task == "node":
+        deck = _deal(y[known], 10, seed=fold)
+        parts = known[deck < 6], known[(deck == 6) | (deck == 7)], known[deck > 7]
+    else:
+        outer = _deal(y[known], NUM_SPLITS, seed=0)
+        rest, test = known[outer != fold], known[outer == fold]
+        inner = _deal(y[rest], 10, seed=1 + fold)
+        parts = rest[inner != 0], rest[inner == 0], test
+    return Split(f"drawn-{fold}", *(torch.from_numpy(part) for part in parts))
+
+
+def _deal(y: NDArray[Any], num_hands: int, seed: int) -> NDArray[Any]:
+    """Deal the members of each class in turn, shuffled: every hand gets its share of each class."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    hand = np.empty(len(y), dtype=np.int64)
+    hand[order] = np.arange(len(y)) % num_hands
+    return hand
+
+
+def _published(graphs: GraphSet, fold: int, mirror: Path) -> Split | None:
+    if graphs.task == "graph":
+        for name in (graphs.name, f"{graphs.name}_full"):
+            path = mirror / "splits" / f"{name}_splits.json"
+            if path.is_file():
+                return _graph_split(graphs, fold, path)
+    else:
+        path = mirror / "splits" / f"{graphs.name.lower()}_split_0.6_0.2_{fold}.npz"
+        if path.is_file():
+            return _node_split(graphs, fold, path)
+    return None
+
+
+def _graph_split(graphs: GraphSet, fold: int, path: Path) -> Split | None:
+    try:
+        record = json.loads(path.read_text())[fold]
+        inner = record["model_selection"][0]
+        parts = [record["test"], inner["train"], inner["validation"]]
+        test, train, validation = (torch.tensor(sorted(part), dtype=torch.long) for part in parts)
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise DataError(f"{path}: not a file of splits ({error!r})") from error
+    everything = torch.cat([test, train, validation]).sort().values
+    if not torch.equal(everything, torch.arange(graphs.num_graphs)):
+        return None  # made for another version of the set
+    return Split(f"published-{fold}", train, validation, test)
+
+
+def _node_split(graphs: GraphSet, fold: int, path: Path) -> Split | None:
+    try:
+        with np.load(path, allow_pickle=False) as record:
+            masks = [record[f"{name}_mask"].astype(bool) for name in ("train", "val", "test")]
+    except (ValueError, KeyError, OSError) as error:
+        raise DataError(f"{path}: not a file of masks ({error})") from error
+    stacked = np.stack(masks) if len({m.shape for m in masks}) == 1 else np.ones((3, 0))
+    if stacked.shape[1:] != (graphs.num_nodes,) or stacked.sum(0).max() > 1:
+        return None
+    train, validation, test = (torch.from_numpy(np.flatnonzero(mask)) for mask in masks)
+    return Split(f"published-{fold}", train, validation, test)

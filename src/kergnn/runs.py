@@ -1,0 +1,377 @@
+"""Run directories: what a training run leaves, how it is resumed, and how it predicts.
+
+| file | what it holds |
+|---|---|
+| ``config.toml`` | the resolved configuration |
+| ``run.json`` | data fingerprint, split, fitted features, class names, versions |
+| ``checkpoint.safetensors`` | the state of the training, to resume it |
+| ``metrics.csv`` | figures by epoch |
+| ``model.safetensors`` | the weights of the epoch that validation selected |
+| ``predictions.csv`` | the test part: true and predicted classes, probabilities |
+| ``results.json`` | test figures, selected epoch, seconds an epoch |
+| ``curves.svg`` | loss and validation metric by epoch |
+
+Every file is written under another name, synced and renamed. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from kergnn.config import ConfigError, RunConfig, load_config
+from kergnn.data import (
+    DataError,
+    Features,
+    GraphSet,
+    Split,
+    cached_ego_graphs,
+    default_recipe,
+    get_split,
+    load_graphs,
+    mirror_dir,
+)
+from kergnn.data.splits import draw_split
+from kergnn.data.store import load_tensors, save_tensors, write_atomic
+from kergnn.nn import KerGNN
+from kergnn.training import (
+    GraphBatches,
+    Trainer,
+    TrainingState,
+    build_model,
+    metrics,
+    predict_probabilities,
+    resolve_device,
+)
+
+_CHECKPOINT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """Where a run tells what it is doing; by default nowhere.
+
+    Args:
+        message: called with a line of text.
+        building: called with the numbers of nodes done and in all, while ego-graphs are built.
+        epoch: called after every epoch with the configuration and the state.
+    """
+
+    message: Callable[[str], None] = lambda text: None
+    building: Callable[[int, int], None] = lambda done, total: None
+    epoch: Callable[[RunConfig, TrainingState], None] = lambda config, state: None
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A finished run, loaded for prediction."""
+
+    config: RunConfig
+    model: KerGNN
+    features: Features
+    class_names: tuple[str, ...]
+
+
+def start_run(
+    config: RunConfig, out: Path, mirror: Path | None = None, reporter: Reporter | None = None
+) -> dict[str, Any]:
+    """Train in the empty or new directory ``out``; returns the results."""
+    graphs = load_graphs(config.dataset, mirror)
+    if config.task is not None and config.task != graphs.task:
+        raise ConfigError(
+            f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
+        )
+    path = Path(config.dataset)
+    config = config.replace(
+        {
+            # A path must mean the same file when the run is resumed from another folder.
+            "dataset": str(path.resolve()) if path.exists() else config.dataset,
+            "task": graphs.task,
+            "features": config.features or default_recipe(graphs),
+        }
+    )
+    return _train(config, out, graphs, mirror, reporter or Reporter(), None)
+
+
+def resume_run(
+    out: Path, mirror: Path | None = None, reporter: Reporter | None = None
+) -> dict[str, Any]:
+    """Go on with a run that was interrupted; a finished one only returns its results."""
+    config = _read_config(out)
+    if (out / "results.json").is_file():
+        results: dict[str, Any] = json.loads((out / "results.json").read_text())
+        return results
+    state = None
+    if (out / "checkpoint.safetensors").is_file():
+        state = _load_checkpoint(out)
+    graphs = load_graphs(config.dataset, mirror)
+    return _train(config, out, graphs, mirror, reporter or Reporter(), state)
+
+
+def load_run(out: Path) -> TrainedRun:
+    """Load a finished run."""
+    config = _read_config(out)
+    if not (out / "model.safetensors").is_file():
+        raise DataError(f"{out}: the run is not finished; go on with kergnn train --resume {out}")
+    record = _read_json(out / "run.json")
+    try:
+        features = Features.from_dict(record["features"])
+        class_names = tuple(record["class_names"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{out / 'run.json'}: not the record of a run ({error!r})") from None
+    weights, _ = load_tensors(out / "model.safetensors")
+    model = build_model(config, len(features.names), len(class_names), config.task or "graph")
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise DataError(
+            f"{out / 'model.safetensors'}: does not fit config.toml ({reason})"
+        ) from None
+    return TrainedRun(config, model.to(resolve_device(config.device)).eval(), features, class_names)
+
+
+def predict(run: TrainedRun, graphs: GraphSet, reporter: Reporter | None = None) -> Tensor:
+    """Return the class probabilities of all graphs, or of all nodes: (G or N, classes)."""
+    x = run.features(graphs)
+    report = reporter or Reporter()
+    ego = cached_ego_graphs(graphs, run.config.num_hops, run.config.max_nodes, report.building)
+    batches = GraphBatches(graphs, x, ego, resolve_device(run.config.device))
+    count = graphs.num_graphs if run.config.task == "graph" else graphs.num_nodes
+    return predict_probabilities(run.model, batches, torch.arange(count))
+
+
+def prediction_table(
+    run_task: str,
+    graphs: GraphSet,
+    which: Tensor,
+    probabilities: Tensor,
+    class_names: Sequence[str],
+    with_truth: bool = False,
+) -> str:
+    """Return predictions as CSV: position, classes by their names, a probability for each class."""
+    head = ["graph"] if run_task == "graph" else ["graph", "node"]
+    if with_truth:
+        head.append("true")
+    head += ["predicted", *(f"p({name})" for name in class_names)]
+    rows: list[list[Any]] = [head]
+    predicted = probabilities.argmax(1).tolist()
+    for i, position in enumerate(which.tolist()):
+        if run_task == "graph":
+            row: list[Any] = [position]
+        else:
+            graph = int(graphs.graph_of[position])
+            row = [graph, position - int(graphs.ptr[graph])]
+        if with_truth:
+            row.append(class_names[int(graphs.y[position])])
+        row += [class_names[predicted[i]], *(f"{p:.6f}" for p in probabilities[i].tolist())]
+        rows.append(row)
+    return _csv(rows)
+
+
+def _train(
+    config: RunConfig,
+    out: Path,
+    graphs: GraphSet,
+    mirror: Path | None,
+    report: Reporter,
+    state: TrainingState | None,
+) -> dict[str, Any]:
+    split = _split(config, graphs, mirror)
+    features = Features.fit(str(config.features), graphs, _nodes_of(graphs, split.train))
+    x = features(graphs)
+    report.message(
+        f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
+        f"{graphs.num_classes} classes; features {config.features} ({x.size(1)}); "
+        f"split {split.name}"
+    )
+    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
+    ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
+    trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
+    record = _record(graphs, split, features)
+    if state is not None:
+        stored = _read_json(out / "run.json").get("fingerprint")
+        if stored != graphs.fingerprint:
+            raise DataError(
+                f"{config.dataset}: not the data that the run in {out} was started with"
+            )
+        trainer.restore(state)
+        report.message(f"resuming after epoch {state.epoch}")
+
+    write_atomic(out / "config.toml", config.to_toml().encode())
+    write_atomic(out / "run.json", _json(record))
+    saved = time.monotonic()
+
+    def after_epoch(state: TrainingState) -> None:
+        nonlocal saved
+        report.epoch(config, state)
+        if time.monotonic() - saved >= _CHECKPOINT_SECONDS:
+            _save_checkpoint(out, trainer)
+            saved = time.monotonic()
+
+    try:
+        trainer.run(after_epoch)
+    except KeyboardInterrupt:
+        # An interrupted epoch leaves weights of no epoch: the state of the last whole one counts.
+        if trainer.state.epoch and not trainer.in_epoch:
+            _save_checkpoint(out, trainer)
+        raise
+    return _finish(out, config, trainer, graphs, split)
+
+
+def _finish(
+    out: Path, config: RunConfig, trainer: Trainer, graphs: GraphSet, split: Split
+) -> dict[str, Any]:
+    """Look at the test part, once, and write what remains of the run."""
+    state = trainer.state
+    probabilities = predict_probabilities(trainer.model, trainer.batches, split.test)
+    best = state.history[state.best_epoch - 1]
+    seconds = sorted(row["seconds"] for row in state.history)
+    results = {
+        "test": metrics(probabilities, graphs.y[split.test]),
+        "validation": {
+            name.removeprefix("validation_"): value
+            for name, value in best.items()
+            if name.startswith("validation_")
+        },
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "seconds_per_epoch": seconds[len(seconds) // 2],
+        "seconds": sum(seconds),
+    }
+    write_atomic(out / "metrics.csv", _metrics_csv(state.history).encode())
+    save_tensors(out / "model.safetensors", state.best_weights)
+    table = prediction_table(
+        graphs.task, graphs, split.test, probabilities, graphs.class_names, with_truth=True
+    )
+    write_atomic(out / "predictions.csv", table.encode())
+    write_atomic(out / "curves.svg", _curves(config, state))
+    write_atomic(out / "results.json", _json(results))
+    (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    return results
+
+
+def _split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:
+    if config.splits == "drawn":
+        return draw_split(graphs, config.fold)
+    if config.splits != "published":
+        raise ConfigError(f"splits is {config.splits!r}: it must be 'published' or 'drawn'")
+    return get_split(graphs, config.fold, mirror_dir(mirror))
+
+
+def _nodes_of(graphs: GraphSet, part: Tensor) -> Tensor:
+    if graphs.task == "node":
+        return part
+    chosen = torch.zeros(graphs.num_graphs, dtype=torch.bool)
+    chosen[part] = True
+    return chosen[graphs.graph_of].nonzero().flatten()
+
+
+def _record(graphs: GraphSet, split: Split, features: Features) -> dict[str, Any]:
+    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
+    return {
+        "dataset": graphs.name,
+        "source": graphs.source,
+        "fingerprint": graphs.fingerprint,
+        "class_names": list(graphs.class_names),
+        "split": split.name,
+        "split_sizes": [len(split.train), len(split.validation), len(split.test)],
+        "features": features.to_dict(),
+        "feature_names": features.names,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in packages},
+        },
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _save_checkpoint(out: Path, trainer: Trainer) -> None:
+    state = trainer.snapshot()
+    tensors = {f"weights.{k}": t for k, t in state.weights.items()}
+    tensors |= {f"best.{k}": t for k, t in state.best_weights.items()}
+    tensors |= {f"optimizer.{k}": t for k, t in state.optimizer.items()}
+    record = {"epoch": state.epoch, "best_epoch": state.best_epoch, "history": state.history}
+    save_tensors(out / "checkpoint.safetensors", tensors, record)
+    write_atomic(out / "metrics.csv", _metrics_csv(state.history).encode())
+
+
+def _load_checkpoint(out: Path) -> TrainingState:
+    path = out / "checkpoint.safetensors"
+    tensors, record = load_tensors(path)
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+    try:
+        return TrainingState(
+            epoch=record["epoch"],
+            history=record["history"],
+            best_epoch=record["best_epoch"],
+            best_weights=part("best."),
+            weights=part("weights."),
+            optimizer=part("optimizer."),
+        )
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{path}: not a checkpoint ({error!r})") from None
+
+
+def _read_config(out: Path) -> RunConfig:
+    if not (out / "config.toml").is_file():
+        raise DataError(f"{out}: there is no run here (config.toml is missing)")
+    return load_config(out / "config.toml")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{path}: not a JSON object")
+    return record
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _metrics_csv(history: list[dict[str, float]]) -> str:
+    rows: list[list[Any]] = [list(history[0])]
+    return _csv(rows + [list(row.values()) for row in history])
+
+
+def _csv(rows: list[list[Any]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
+
+
+def _curves(config: RunConfig, state: TrainingState) -> bytes:
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    loss, score = figure.subplots(1, 2)
+    epochs = [row["epoch"] for row in state.history]
+    loss.plot(epochs, [row["train_loss"] for row in state.history], label="training")
+    loss.plot(epochs, [row["validation_loss"] for row in state.history], label="validation")
+    loss.set(xlabel="epoch", ylabel="loss", yscale="log")
+    key = f"validation_{config.metric}"
+    score.plot(epochs, [row[key] for row in state.history], color="C1", label="validation")
+    score.set(xlabel="epoch", ylabel=config.metric.replace("_", " "))
+    for axes in (loss, score):
+        axes.axvline(state.best_epoch, color="0.5", linestyle=":", label="selected epoch")
+        axes.legend(frameon=False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()

@@ -1,0 +1,366 @@
+"""One training run: the loop, selection of the epoch by validation, checkpoint and resume.
+
+All randomness of an epoch is derived from the seed and the epoch's number, so that a run that was
+killed and resumed is the same, to the last digit, as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from sklearn.metrics import f1_score, roc_auc_score
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from kergnn._checks import check_choice, check_integer
+from kergnn.config import RunConfig
+from kergnn.data import GraphSet
+from kergnn.egographs import EgoGraphs
+from kergnn.nn import KerGNN
+
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
+SCHEDULES = ("halve", "cosine", "constant")
+_EVALUATION_NODES = 20_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some graphs of a set, ready for the model."""
+
+    x: Tensor
+    ego: EgoGraphs
+    batch: Tensor
+    num_graphs: int
+    y: Tensor
+
+
+@dataclass
+class TrainingState:
+    """What a run knows after some epochs; enough to go on as if it had not stopped.
+
+    Args:
+        epoch: number of epochs done.
+        history: for each epoch its loss, validation figures and seconds.
+        best_epoch: the epoch that validation selects, counted from 1; 0 for none yet.
+        best_weights: the model's weights after that epoch.
+        weights: the model's weights now.
+        optimizer: the optimizer's tensors, by name.
+    """
+
+    epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best_epoch: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    optimizer: dict[str, Tensor] = field(default_factory=dict)
+
+
+class GraphBatches:
+    """Cuts batches of graphs out of the union of a whole set, without a loop over graphs."""
+
+    def __init__(self, graphs: GraphSet, x: Tensor, ego: EgoGraphs, device: torch.device) -> None:
+        self.size, self.ptr = graphs.size.to(device), graphs.ptr.to(device)
+        self.x, self.y, self.ego = x.to(device), graphs.y.to(device), ego.to(device)
+        self.edge_ptr = _offsets(self.ego.degree)
+
+    def __call__(self, which: Tensor) -> Batch:
+        """Return the graphs ``which`` (G,) as a batch, in this order."""
+        ego, size = self.ego, self.size[which]
+        nodes = _ranges(self.ptr[which], size)
+        members = _ranges(ego.ptr[nodes], ego.size[nodes])
+        edges = _ranges(self.edge_ptr[members], ego.degree[members])
+        graph_of = torch.arange(len(which), device=which.device).repeat_interleave(size)
+        shift = _offsets(size)[:-1] - self.ptr[which]
+        member_graph = graph_of.repeat_interleave(ego.size[nodes])
+        selected = EgoGraphs(
+            index=ego.index[members] + shift[member_graph],
+            size=ego.size[nodes],
+            hop=ego.hop[members],
+            degree=ego.degree[members],
+            neighbor=ego.neighbor[edges],
+        )
+        return Batch(self.x[nodes], selected, graph_of, len(which), self.y[which])
+
+
+def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> KerGNN:
+    """Build the model that a configuration describes, with weights drawn from its seed."""
+    torch.manual_seed(config.seed)
+    return KerGNN(
+        in_channels,
+        config.hidden_channels,
+        num_classes,
+        num_layers=config.num_layers,
+        filter_size=config.filter_size,
+        num_steps=config.num_steps,
+        kernel=config.kernel,
+        num_hops=config.num_hops,
+        max_nodes=config.max_nodes,
+        input_channels=config.input_channels,
+        normalize=config.normalize,
+        update=config.update,
+        step_weights=config.step_weights,
+        norm=config.norm,
+        dropout=config.dropout,
+        readout=config.readout,
+        task=task,
+    )
+
+
+def resolve_device(device: str) -> torch.device:
+    """Return the device that ``auto`` stands for, or the named one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device is {device!r}: it cannot be used here ({reason})") from None
+    return chosen
+
+
+class Trainer:
+    """Trains one model on the training part of a split and selects the epoch by validation.
+
+    The test part is not given to it: see :func:`predict_probabilities` for the one look at it.
+
+    Args:
+        config: the configuration.
+        model: the model.
+        graphs: the whole set.
+        x: (N, d) node features.
+        ego: the ego-graphs of all nodes.
+        train: positions of the training graphs or nodes.
+        validation: positions of the validation graphs or nodes.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: KerGNN,
+        graphs: GraphSet,
+        x: Tensor,
+        ego: EgoGraphs,
+        train: Tensor,
+        validation: Tensor,
+    ) -> None:
+        check_choice("metric", config.metric, METRICS)
+        check_choice("schedule", config.schedule, SCHEDULES)
+        check_integer("epochs", config.epochs, minimum=1)
+        check_integer("patience", config.patience, minimum=1)
+        check_integer("batch_size", config.batch_size, minimum=1)
+        if not config.learning_rate > 0:
+            raise ValueError(f"learning_rate is {config.learning_rate}: it must be above 0")
+        if config.weight_decay < 0 or (config.clip is not None and config.clip <= 0):
+            raise ValueError(
+                f"weight_decay is {config.weight_decay} and clip is {config.clip}: the first must "
+                "not be negative, the second must be above 0"
+            )
+        if len(train) == 0 or len(validation) == 0:
+            raise ValueError("the training and the validation part must not be empty")
+        if config.metric == "roc_auc" and graphs.num_classes != 2:
+            raise ValueError(f"metric is 'roc_auc': it needs 2 classes, not {graphs.num_classes}")
+        self.config, self.graphs = config, graphs
+        self.device = resolve_device(config.device)
+        self.model = model.to(self.device)
+        self.train_part, self.validation_part = train, validation
+        self.batches = GraphBatches(graphs, x, ego, self.device)
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        self.class_weight = _class_weight(config, graphs, train)
+        self.state = TrainingState()
+        self.in_epoch = False
+
+    def restore(self, state: TrainingState) -> None:
+        """Go on from a saved state."""
+        self.model.load_state_dict(state.weights)
+        _load_optimizer(self.optimizer, state.optimizer)
+        self.state = state
+
+    def run(self, after_epoch: Callable[[TrainingState], None] = lambda state: None) -> None:
+        """Train until the last epoch or until validation has not improved for ``patience`` epochs.
+
+        Args:
+            after_epoch: called after every epoch with the state.
+        """
+        while not self.finished:
+            self.in_epoch = True
+            self._epoch()
+            self.in_epoch = False
+            after_epoch(self.state)
+        self.model.load_state_dict(self.state.best_weights)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is no epoch left to train."""
+        state, config = self.state, self.config
+        waited = state.epoch - state.best_epoch
+        return state.epoch >= config.epochs or (state.epoch > 0 and waited >= config.patience)
+
+    def snapshot(self) -> TrainingState:
+        """Return the state with the tensors that it needs to be saved."""
+        self.state.weights = _copy(self.model)
+        self.state.optimizer = _optimizer_tensors(self.optimizer)
+        return self.state
+
+    def _epoch(self) -> None:
+        start = time.perf_counter()
+        epoch = self.state.epoch
+        torch.manual_seed(_epoch_seed(self.config.seed, epoch))
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.config, epoch)
+        self.model.train()
+        total, count = 0.0, 0
+        for logits, y in self._training_outputs():
+            loss = cross_entropy(logits, y, weight=self.class_weight)
+            if not torch.isfinite(loss):
+                raise FloatingPointError(
+                    f"the loss is {loss.item()} in epoch {epoch + 1}: try a smaller learning_rate"
+                )
+            self.optimizer.zero_grad()
+            torch.autograd.backward(loss)
+            if self.config.clip is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+            self.optimizer.step()
+            total, count = total + loss.item() * len(y), count + len(y)
+
+        probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
+        y = self.graphs.y[self.validation_part]
+        figures = metrics(probabilities, y)
+        figures["loss"] = _log_loss(probabilities, y)
+        row = {"epoch": epoch + 1, "train_loss": total / count}
+        row |= {f"validation_{name}": value for name, value in figures.items()}
+        row |= {"learning_rate": learning_rate(self.config, epoch)}
+        row |= {"seconds": time.perf_counter() - start}
+        self._record(row)
+
+    def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield logits and classes, batch after batch, in an order drawn for this epoch."""
+        if self.graphs.task == "node":
+            whole = self.batches(torch.arange(self.graphs.num_graphs, device=self.device))
+            part = self.train_part.to(self.device)
+            yield self.model(whole.x, whole.ego)[part], self.batches.y[part]
+            return
+        order = self.train_part[torch.randperm(len(self.train_part))].to(self.device)
+        for which in torch.split(order, self.config.batch_size):
+            batch = self.batches(which)
+            yield self.model(batch.x, batch.ego, batch.batch, batch.num_graphs), batch.y
+
+    def _record(self, row: dict[str, float]) -> None:
+        state, key = self.state, f"validation_{self.config.metric}"
+        state.epoch += 1
+        state.history.append(row)
+        best = state.history[state.best_epoch - 1] if state.best_epoch else None
+        # Validation parts are small and accuracies tie often: the loss decides then.
+        if best is None or (row[key], -row["validation_loss"]) > (
+            best[key],
+            -best["validation_loss"],
+        ):
+            state.best_epoch = state.epoch
+            state.best_weights = _copy(self.model)
+
+
+def learning_rate(config: RunConfig, epoch: int) -> float:
+    """Return the learning rate of an epoch, counted from 0."""
+    if config.schedule == "halve":
+        return config.learning_rate * 0.5 ** (epoch // 50)
+    if config.schedule == "cosine":
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / config.epochs))
+    return config.learning_rate
+
+
+@torch.no_grad()
+def predict_probabilities(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
+    """Return the class probabilities of the graphs (or nodes) ``which``: (len(which), classes)."""
+    model.eval()
+    device = batches.x.device
+    if model.task == "node":
+        whole = batches(torch.arange(len(batches.size), device=device))
+        logits: Tensor = model(whole.x, whole.ego)[which.to(device)]
+        return logits.softmax(1).cpu()
+    parts = []
+    for chunk in _chunks(which, batches.size.cpu()):
+        batch = batches(chunk.to(device))
+        parts.append(model(batch.x, batch.ego, batch.batch, batch.num_graphs).softmax(1).cpu())
+    return torch.cat(parts)
+
+
+def metrics(probabilities: Tensor, y: Tensor) -> dict[str, float]:
+    """Return accuracy, balanced accuracy, macro F1 and, for two classes, the ROC-AUC."""
+    predicted, truth = probabilities.argmax(1).numpy(), y.numpy()
+    present = sorted(set(truth.tolist()))
+    recalls = [float((predicted[truth == c] == c).mean()) for c in present]
+    found = {
+        "accuracy": float((predicted == truth).mean()),
+        "balanced_accuracy": sum(recalls) / len(recalls),
+        "macro_f1": float(f1_score(truth, predicted, average="macro", zero_division=0)),
+    }
+    if probabilities.size(1) == 2:
+        both = len(present) == 2
+        auc = roc_auc_score(truth, probabilities[:, 1].numpy()) if both else math.nan
+        found["roc_auc"] = float(auc)
+    return found
+
+
+def _log_loss(probabilities: Tensor, y: Tensor) -> float:
+    chosen = probabilities.gather(1, y.unsqueeze(1)).squeeze(1)
+    return float(-chosen.clamp(min=1e-12).log().mean())
+
+
+def _chunks(which: Tensor, size: Tensor) -> list[Tensor]:
+    """Cut a list of graphs into pieces of a bounded number of nodes, at least one graph each."""
+    piece = size[which].cumsum(0) // _EVALUATION_NODES
+    counts = torch.unique_consecutive(piece, return_counts=True)[1].tolist()
+    return list(torch.split(which, counts))
+
+
+def _epoch_seed(seed: int, epoch: int) -> int:
+    return int(torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(seed))) + epoch
+
+
+def _class_weight(config: RunConfig, graphs: GraphSet, train: Tensor) -> Tensor | None:
+    if not config.class_weights:
+        return None
+    counts = torch.bincount(graphs.y[train], minlength=graphs.num_classes).clamp(min=1)
+    weight = counts.sum() / (counts * graphs.num_classes)
+    return weight.float().to(resolve_device(config.device))
+
+
+def _copy(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return Adam's moments as plain named tensors."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{index}.{name}": torch.as_tensor(value).detach().cpu().clone()
+        for index, values in state.items()
+        for name, value in values.items()
+    }
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Any]] = {}
+    for key, tensor in tensors.items():
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def _offsets(counts: Tensor) -> Tensor:
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _ranges(start: Tensor, count: Tensor) -> Tensor:
+    """Return start[0] .. start[0] + count[0] - 1, then the same for 1, 2, ..."""
+    offsets = _offsets(count)
+    total = int(offsets[-1])
+    shift = (start - offsets[:-1]).repeat_interleave(count, output_size=total)
+    return torch.arange(total, device=start.device) + shift
