@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from kergnn import EgoGraphs, EgoSubgraphs, KerGNN
+from kergnn import EgoGraphs, EgoSubgraphs, KerGNN, calibrated_norms
 
 
 def read_mutag() -> list[Data]:
@@ -50,6 +50,9 @@ def run(graphs: list[Data], seed: int) -> tuple[float, KerGNN]:
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(predict(net, batch), batch.y).backward()
             optimizer.step()
+    with calibrated_norms(net):
+        for batch in DataLoader(train, batch_size=len(train)):
+            predict(net, batch)
     net.eval()
     (batch,) = DataLoader(test, batch_size=len(test))
     with torch.no_grad():

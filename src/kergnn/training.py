@@ -21,11 +21,12 @@ from kergnn._checks import check_choice, check_integer
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
 from kergnn.egographs import EgoGraphs
-from kergnn.nn import KerGNN
+from kergnn.nn import KerGNN, calibrated_norms
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
 _EVALUATION_NODES = 20_000
+_CALIBRATION_GRAPHS = 1024
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class Trainer:
             self.optimizer.step()
             total, count = total + loss.item() * len(y), count + len(y)
 
+        with calibrated_norms(self.model):
+            _logits(self.model, self.batches, self.train_part[:_CALIBRATION_GRAPHS])
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
         y = self.graphs.y[self.validation_part]
         figures = metrics(probabilities, y)
@@ -275,19 +278,23 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
     return config.learning_rate
 
 
-@torch.no_grad()
 def predict_probabilities(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
     """Return the class probabilities of the graphs (or nodes) ``which``: (len(which), classes)."""
     model.eval()
+    with torch.no_grad():
+        return _logits(model, batches, which).softmax(1).cpu()
+
+
+def _logits(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
     device = batches.x.device
     if model.task == "node":
         whole = batches(torch.arange(len(batches.size), device=device))
-        logits: Tensor = model(whole.x, whole.ego)[which.to(device)]
-        return logits.softmax(1).cpu()
+        out: Tensor = model(whole.x, whole.ego)[which.to(device)]
+        return out
     parts = []
     for chunk in _chunks(which, batches.size.cpu()):
         batch = batches(chunk.to(device))
-        parts.append(model(batch.x, batch.ego, batch.batch, batch.num_graphs).softmax(1).cpu())
+        parts.append(model(batch.x, batch.ego, batch.batch, batch.num_graphs))
     return torch.cat(parts)
 
 

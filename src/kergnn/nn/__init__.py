@@ -1,7 +1,8 @@
 """The trainable modules: filters, the KerGNN layer, the model."""
 
+from kergnn.nn.calibration import calibrated_norms
 from kergnn.nn.conv import KerGNNConv
 from kergnn.nn.filters import GraphFilters
 from kergnn.nn.model import KerGNN
 
-__all__ = ["GraphFilters", "KerGNN", "KerGNNConv"]
+__all__ = ["GraphFilters", "KerGNN", "KerGNNConv", "calibrated_norms"]
