@@ -192,15 +192,14 @@ def _train(
     split = _split(config, graphs, mirror)
     features = Features.fit(str(config.features), graphs, _nodes_of(graphs, split.train))
     x = features(graphs)
+    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
+    ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
+    trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
     report.message(
         f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
         f"{graphs.num_classes} classes; features {config.features} ({x.size(1)}); "
         f"split {split.name}"
     )
-    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
-    ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
-    trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
-    record = _record(graphs, split, features)
     if state is not None:
         stored = _read_json(out / "run.json").get("fingerprint")
         if stored != graphs.fingerprint:
@@ -211,7 +210,7 @@ def _train(
         report.message(f"resuming after epoch {state.epoch}")
 
     write_atomic(out / "config.toml", config.to_toml().encode())
-    write_atomic(out / "run.json", _json(record))
+    write_atomic(out / "run.json", _json(_record(graphs, split, features)))
     saved = time.monotonic()
 
     def after_epoch(state: TrainingState) -> None:

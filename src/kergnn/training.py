@@ -164,8 +164,11 @@ class Trainer:
             )
         if len(train) == 0 or len(validation) == 0:
             raise ValueError("the training and the validation part must not be empty")
-        if config.metric == "roc_auc" and graphs.num_classes != 2:
-            raise ValueError(f"metric is 'roc_auc': it needs 2 classes, not {graphs.num_classes}")
+        present = graphs.y[validation].bincount(minlength=2).count_nonzero()
+        if config.metric == "roc_auc" and (graphs.num_classes != 2 or present != 2):
+            raise ValueError(
+                "metric is 'roc_auc': it needs two classes, both in the validation part"
+            )
         self.config, self.graphs = config, graphs
         self.device = resolve_device(config.device)
         self.model = model.to(self.device)
@@ -248,7 +251,7 @@ class Trainer:
         if self.graphs.task == "node":
             whole = self.batches(torch.arange(self.graphs.num_graphs, device=self.device))
             part = self.train_part.to(self.device)
-            yield self.model(whole.x, whole.ego)[part], self.batches.y[part]
+            yield self.model(whole.x, whole.ego).index_select(0, part), self.batches.y[part]
             return
         order = self.train_part[torch.randperm(len(self.train_part))].to(self.device)
         for which in torch.split(order, self.config.batch_size):
@@ -299,7 +302,7 @@ def _logits(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
 
 
 def metrics(probabilities: Tensor, y: Tensor) -> dict[str, float]:
-    """Return accuracy, balanced accuracy, macro F1 and, for two classes, the ROC-AUC."""
+    """Return accuracy, balanced accuracy, macro F1 and, where both of two occur, the ROC-AUC."""
     predicted, truth = probabilities.argmax(1).numpy(), y.numpy()
     present = sorted(set(truth.tolist()))
     recalls = [float((predicted[truth == c] == c).mean()) for c in present]
@@ -308,10 +311,8 @@ def metrics(probabilities: Tensor, y: Tensor) -> dict[str, float]:
         "balanced_accuracy": sum(recalls) / len(recalls),
         "macro_f1": float(f1_score(truth, predicted, average="macro", zero_division=0)),
     }
-    if probabilities.size(1) == 2:
-        both = len(present) == 2
-        auc = roc_auc_score(truth, probabilities[:, 1].numpy()) if both else math.nan
-        found["roc_auc"] = float(auc)
+    if probabilities.size(1) == 2 and len(present) == 2:
+        found["roc_auc"] = float(roc_auc_score(truth, probabilities[:, 1].numpy()))
     return found
 
 

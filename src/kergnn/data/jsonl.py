@@ -201,7 +201,8 @@ def _join(path: Path, graphs: list[_Graph]) -> GraphSet:
     attributes = None
     if graphs[0].features is not None:
         rows = [row for g in graphs for row in g.features or ()]
-        attributes = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), -1)
+        width = len(rows[0]) if rows else 0
+        attributes = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), width)
     return GraphSet(
         name=path.stem,
         task=task,

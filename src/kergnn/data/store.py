@@ -54,7 +54,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], record: Any = None) 
     """Write tensors and a JSON record into one safetensors file, with a checksum."""
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     text = json.dumps(record)
-    metadata = {"record": text, "checksum": _checksum(contiguous, text)}
+    # One key only: safetensors writes several in an order of its own, and equal content shall make
+    # equal files.
+    metadata = {"kergnn": json.dumps({"checksum": _checksum(contiguous, text), "record": text})}
     write_atomic(path, save(contiguous, metadata))
 
 
@@ -62,7 +64,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     """Read what :func:`save_tensors` wrote; ``DataError`` where it is not that, or damaged."""
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
+            metadata = json.loads((file.metadata() or {}).get("kergnn", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError) as error:
         raise DataError(f"{path}: not a whole safetensors file ({error})") from None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import propagate, similarity, sum_members
+from kergnn.kernels.ragged import gather, propagate, similarity, sum_members
 from kergnn.kernels.registry import register_kernel
 
 
@@ -45,8 +45,8 @@ def deep_random_walk(
             f"ego reaches {ego.max_hop} hops, but hop_weight has weights for hops 0 to "
             f"{hop_weight.size(1) - 1} only: build layer and ego-graphs with the same num_hops"
         )
-    U = similarity(x, attributes)[ego.index]
-    weighted = U * hop_weight.transpose(0, 1)[ego.hop]
+    U = gather(similarity(x, attributes), ego)
+    weighted = U * hop_weight.transpose(0, 1).index_select(0, ego.hop)
     K = [sum_members((weighted * U).sum(-1), ego)]
     for _ in range(num_steps):
         U = torch.einsum("tia,iab->tib", propagate(U, ego), adjacency)

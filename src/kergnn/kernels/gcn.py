@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import similarity, sum_members
+from kergnn.kernels.ragged import gather, similarity, sum_members
 from kergnn.kernels.registry import register_kernel
 
 
@@ -33,4 +33,4 @@ def gcn(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor, num_st
     """
     scale = ego.size.to(x.dtype).rsqrt().unsqueeze(-1)
     terms = scale * similarity(x, attributes).squeeze(-1)
-    return (scale * sum_members(terms[ego.index], ego)).unsqueeze(0)
+    return (scale * sum_members(gather(terms, ego), ego)).unsqueeze(0)

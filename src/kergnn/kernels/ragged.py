@@ -1,4 +1,4 @@
-"""The three operations on ragged ego-graphs that kernels are written in."""
+"""The four operations on ragged ego-graphs that kernels are written in."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ def similarity(x: Tensor, attributes: Tensor) -> Tensor:
     Computed once for each node of the graph; ego-graphs gather its rows.
     """
     return torch.einsum("nd,imd->nim", x, attributes)
+
+
+def gather(values: Tensor, ego: EgoGraphs) -> Tensor:
+    """Return the rows of every ego-graph's members: (N, ...) -> (T, ...).
+
+    Unlike indexing, ``index_select`` has a derivative that adds up in a fixed order.
+    """
+    return values.index_select(0, ego.index)
 
 
 def propagate(u: Tensor, ego: EgoGraphs) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import propagate, similarity, sum_members
+from kergnn.kernels.ragged import gather, propagate, similarity, sum_members
 from kergnn.kernels.registry import register_kernel
 
 
@@ -31,7 +31,7 @@ def random_walk(
     Returns:
         (P + 1, N, D): every :math:`K_p(G_v, H_i)`.
     """
-    U = [similarity(x, attributes)[ego.index]]
+    U = [gather(similarity(x, attributes), ego)]
     for _ in range((num_steps + 1) // 2):
         U.append(torch.einsum("tia,iab->tib", propagate(U[-1], ego), adjacency))
     # K_{q+r} = <U_q, U_r> with U_q = A^q S B^q: both adjacencies are symmetric.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import propagate, similarity, sum_members
+from kergnn.kernels.ragged import gather, propagate, similarity, sum_members
 from kergnn.kernels.registry import register_kernel
 
 
@@ -27,7 +27,7 @@ def step_random_walk(
 
     Arguments and result are those of :func:`kergnn.kernels.random_walk`.
     """
-    S = similarity(x, attributes)[ego.index]
+    S = gather(similarity(x, attributes), ego)
     U = S
     K = [sum_members(U.sum(-1), ego)]
     for _ in range(num_steps):

@@ -1,0 +1,276 @@
+"""The commands as a person calls them: exit codes, one line on standard error, files left."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from kergnn.cli import main
+from kergnn.data import load_graphs
+
+SMALL = ["--hidden", "4", "--layers", "1", "--epochs", "3", "--set", "batch_size=32"]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def error_of(capsys, *arguments):
+    """Run a command that must fail on bad input; returns its one line."""
+    assert main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("kergnn: ")
+    assert "Traceback" not in line
+    return line
+
+
+def write_graphs(path, count=30, **changes):
+    """Rings and paths, of classes ring and path."""
+    with path.open("w") as file:
+        for i in range(count):
+            n = 5 + i % 4
+            edges = [[j, j + 1] for j in range(n - 1)] + ([[n - 1, 0]] if i % 2 else [])
+            label = "ring" if i % 2 else "path"
+            record = {"nodes": ["C"] * n, "edges": edges, "label": label, **changes}
+            file.write(json.dumps({k: v for k, v in record.items() if v is not None}) + "\n")
+    return path
+
+
+def test_train_leaves_a_whole_run_and_predict_uses_it(capsys, tmp_path):
+    assert main(["train", "MUTAG", *SMALL, "--out", "run"]) == 0
+    out = capsys.readouterr().out
+    assert "epoch 3/3" in out
+    assert "test accuracy" in out
+    run = tmp_path / "run"
+    assert sorted(p.name for p in run.iterdir()) == [
+        "config.toml",
+        "curves.svg",
+        "metrics.csv",
+        "model.safetensors",
+        "predictions.csv",
+        "results.json",
+        "run.json",
+    ]
+    assert 'features = "label"' in (run / "config.toml").read_text()
+    assert (run / "curves.svg").read_text().startswith("<?xml")
+    record = json.loads((run / "run.json").read_text())
+    assert record["split_sizes"] == [152, 17, 19]
+    assert torch.__version__ == record["versions"]["torch"]
+
+    rows = list(csv.DictReader((run / "predictions.csv").read_text().splitlines()))
+    graphs = load_graphs("MUTAG")
+    assert len(rows) == 19
+    assert all(r["true"] == graphs.class_names[graphs.y[int(r["graph"])]] for r in rows)
+    correct = sum(r["true"] == r["predicted"] for r in rows) / 19
+    assert json.loads((run / "results.json").read_text())["test"]["accuracy"] == correct
+
+    assert main(["predict", "run", "MUTAG", "--out", "p.csv"]) == 0
+    predicted = {
+        r["graph"]: r for r in csv.DictReader((tmp_path / "p.csv").read_text().splitlines())
+    }
+    assert len(predicted) == 188
+    for row in rows:
+        assert predicted[row["graph"]]["predicted"] == row["predicted"]
+        assert float(predicted[row["graph"]]["p(1)"]) == pytest.approx(float(row["p(1)"]), abs=2e-5)
+
+
+def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path):
+    write_graphs(tmp_path / "mine.jsonl")
+    assert main(["train", "mine.jsonl", *SMALL, "--quiet"]) == 0
+    assert (tmp_path / "runs" / "mine" / "model.safetensors").is_file()
+    write_graphs(tmp_path / "new.jsonl", count=3, label=None)
+    capsys.readouterr()
+    assert main(["predict", "runs/mine", "new.jsonl"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [r["graph"] for r in rows] == ["0", "1", "2"]
+    assert {r["predicted"] for r in rows} <= {"ring", "path"}
+    assert all(
+        float(r["p(ring)"]) + float(r["p(path)"]) == pytest.approx(1, abs=2e-6) for r in rows
+    )
+
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps({"nodes": ["C", "Xx"], "edges": [[0, 1]]}))
+    assert "node label 'Xx', which the model was not trained on" in error_of(
+        capsys, "predict", "runs/mine", "bad.jsonl"
+    )
+
+
+def test_nodes_of_ones_own_graph(capsys, tmp_path):
+    edges = [[i, (i + 1) % 30] for i in range(30)]
+    targets = ["even" if i % 2 else "odd" for i in range(30)]
+    features = [[float(i % 2), 1.0] for i in range(30)]
+    record = {"nodes": 30, "edges": edges, "features": features, "targets": targets}
+    (tmp_path / "net.jsonl").write_text(json.dumps(record))
+    assert main(["train", "net.jsonl", *SMALL, "--epochs", "20", "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "run", "net.jsonl"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [(r["graph"], r["node"]) for r in rows] == [("0", str(i)) for i in range(30)]
+    assert sum(r["predicted"] == t for r, t in zip(rows, targets, strict=True)) > 25
+
+
+def test_a_second_run_does_not_overwrite_the_first(capsys, tmp_path):
+    for _ in range(2):
+        assert main(["train", *SMALL, "--quiet"]) == 0
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["MUTAG", "MUTAG-2"]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    capsys.readouterr()
+    assert "full: not empty; --force" in error_of(capsys, "train", *SMALL, "--out", "full")
+    assert main(["train", *SMALL, "--quiet", "--out", "full", "--force"]) == 0
+    assert (tmp_path / "full" / "notes.txt").read_text() == "mine"
+
+
+def test_settings_come_from_file_options_and_assignments(tmp_path):
+    (tmp_path / "c.toml").write_text("epochs = 2\nhidden_channels = 5\nnum_layers = 1\nseed = 4\n")
+    options = ["--config", "c.toml", "--hidden", "6", "--set", "num_steps=1", "--out", "run"]
+    assert main(["train", "MUTAG", *options, "--quiet"]) == 0
+    text = (tmp_path / "run" / "config.toml").read_text()
+    for line in ("epochs = 2", "hidden_channels = 6", "num_steps = 1", "seed = 4"):
+        assert line in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--epoch", "3"], "No such option"),
+        (["trian"], "No such command"),
+        (["train", "--epochs", "many"], "Invalid value for '--epochs'"),
+        (["train", "missing.jsonl"], "missing.jsonl: no such file or folder"),
+        (["train", "--set", "layers=2"], "unknown key 'layers'"),
+        (["train", "--config", "nowhere.toml"], "nowhere.toml: no such file"),
+        (["train", "--kernel", "wl"], "kernel is 'wl': it must be one of"),
+        (["train", "--hidden", "0"], "hidden_channels is 0"),
+        (["train", "--features", "attr"], "features is 'attr', but MUTAG has no attributes"),
+        (["train", "--task", "node"], "task is 'node', but MUTAG has classes for graphs"),
+        (["train", "--fold", "10"], "fold is 10: it must be from 0 to 9"),
+        (["train", "--set", "splits=mine"], "splits is 'mine'"),
+        (["train", "--device", "abacus"], "device is 'abacus'"),
+        (["train", "--data-mirror", "nowhere"], "nowhere: the mirror directory does not exist"),
+        (["train", "--resume", "nowhere"], "nowhere: there is no run here"),
+        (["train", "--resume", "x", "--epochs", "3"], "epochs is fixed"),
+        (["predict", "nowhere", "MUTAG"], "nowhere: there is no run here"),
+        (["predict", "x"], "Missing argument"),
+        (["datasets", "mine.jsonl"], "mine.jsonl: no such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(capsys, tmp_path, arguments, message):
+    assert message in error_of(capsys, *arguments)
+    assert [p for p in tmp_path.rglob("*") if "cache" not in p.parts] == []
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(ValueError, match="kernel is 'wl'"):
+        main(["--debug", "train", "--kernel", "wl"])
+
+
+def test_a_pickle_in_place_of_the_weights_is_refused(capsys, tmp_path):
+    assert main(["train", *SMALL, "--quiet", "--out", "run"]) == 0
+    capsys.readouterr()
+
+    class Malicious:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    torch.save(Malicious(), tmp_path / "run" / "model.safetensors")
+    assert "not a whole safetensors file" in error_of(capsys, "predict", "run", "MUTAG")
+    (tmp_path / "run" / "results.json").unlink()
+    torch.save(Malicious(), tmp_path / "run" / "checkpoint.safetensors")
+    assert "not a whole safetensors file" in error_of(capsys, "train", "--resume", "run")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_help_is_one_screen(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 40
+    for command in ("train", "predict", "datasets", "models"):
+        assert f"kergnn {command}" in out
+    assert main(["train", "--help"]) == 0
+    assert "--data-mirror" in capsys.readouterr().out
+
+
+def test_datasets_and_models_say_what_there_is(capsys):
+    assert main(["datasets"]) == 0
+    out = capsys.readouterr().out
+    assert "MUTAG" in out
+    assert "grakel" in out
+    assert main(["datasets", "MUTAG"]) == 0
+    out = capsys.readouterr().out
+    assert "-1: 63, 1: 125" in out
+    assert main(["models"]) == 0
+    assert "rw-step" in capsys.readouterr().out
+
+
+def start(tmp_path, *arguments):
+    """Start a command in a process of its own that saves a checkpoint after every epoch."""
+    code = (
+        "import sys; import kergnn.runs as runs; runs._CHECKPOINT_SECONDS = 0; "
+        "from kergnn.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_epochs(path, count, process):
+    """Wait until the run has recorded ``count`` epochs."""
+    while process.poll() is None:
+        if path.is_file() and len(path.read_text().splitlines()) > count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"ended before epoch {count}: {process.stderr.read()}")
+
+
+def outcome(run):
+    results = json.loads((run / "results.json").read_text())
+    history = list(csv.DictReader((run / "metrics.csv").read_text().splitlines()))
+    return {
+        "weights": (run / "model.safetensors").read_bytes(),
+        "predictions": (run / "predictions.csv").read_text(),
+        "results": {k: v for k, v in results.items() if not k.startswith("seconds")},
+        "history": [{k: v for k, v in row.items() if k != "seconds"} for row in history],
+    }
+
+
+def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
+    options = ["MUTAG", "--hidden", "8", "--epochs", "14", "--set", "patience=14"]
+    with start(tmp_path, "train", *options, "--out", "whole") as process:
+        assert process.wait() == 0
+
+    process = start(tmp_path, "train", *options, "--out", "killed")
+    for epochs in (3, 8):
+        wait_for_epochs(tmp_path / "killed" / "metrics.csv", epochs, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stderr.close()
+        assert not (tmp_path / "killed" / "results.json").exists()
+        process = start(tmp_path, "train", "--resume", "killed")
+    assert process.wait() == 0, process.stderr.read()
+    process.stderr.close()
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    assert not list((tmp_path / "killed").glob("*.tmp*"))
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    process = start(tmp_path, "train", "--hidden", "8", "--epochs", "500", "--out", "run")
+    wait_for_epochs(tmp_path / "run" / "metrics.csv", 2, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert process.stderr.read().splitlines() == [
+        "kergnn: interrupted; kergnn train --resume run goes on"
+    ]
+    process.stderr.close()

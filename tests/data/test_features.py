@@ -1,0 +1,116 @@
+import json
+
+import pytest
+import torch
+
+from kergnn.data import DataError, Features, GraphSet, default_recipe
+
+
+def toy(**changes):
+    """A path of three nodes and a single node; labels C, O, C, N; attributes 0/1 and real."""
+    values = {
+        "name": "toy",
+        "task": "graph",
+        "size": torch.tensor([3, 1]),
+        "edge_index": torch.tensor([[0, 1, 1, 1], [1, 2, 0, 1]]),
+        "y": torch.tensor([0, 1]),
+        "class_names": ("a", "b"),
+        "labels": torch.tensor([[0], [2], [0], [1]]),
+        "label_names": (("C", "N", "O"),),
+        "attributes": torch.tensor([[0.0, 2], [1, 4], [0, 6], [1, 100]]),
+        **changes,
+    }
+    return GraphSet(**values)
+
+
+TRAIN = torch.tensor([0, 1, 2])
+
+
+def test_recipes_have_their_columns():
+    graphs = toy()
+    made = {
+        r: Features.fit(r, graphs, TRAIN) for r in ("label", "degree", "onehot-degree", "const")
+    }
+    assert made["label"](graphs).tolist() == [[1, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert made["degree"](graphs).tolist() == [[1], [2], [1], [0]]
+    assert made["onehot-degree"](graphs).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert made["const"](graphs).tolist() == [[1]] * 4
+    assert made["label"].names == ["C", "N", "O"]
+
+
+def test_attributes_are_standardised_on_the_training_part_only():
+    x = Features.fit("attr", toy(), TRAIN)(toy())
+    assert x[:, 0].tolist() == [0, 1, 0, 1]  # zeros and ones stay
+    torch.testing.assert_close(x[:3, 1].mean(), torch.tensor(0.0))
+    torch.testing.assert_close(x[:3, 1].std(correction=0), torch.tensor(1.0))
+    assert x[3, 1] > 50  # the test node did not enter mean and deviation
+
+
+def test_recipes_compose_in_the_given_order():
+    features = Features.fit("degree+label+attr", toy(), TRAIN)
+    assert features.names == ["degree", "C", "N", "O", "attr0", "attr1"]
+    assert features(toy()).shape == (4, 6)
+
+
+def test_a_constant_attribute_does_not_divide_by_zero():
+    graphs = toy(attributes=torch.full((4, 1), 7.0))
+    assert Features.fit("attr", graphs, TRAIN)(graphs).tolist() == [[0]] * 4
+
+
+def test_degrees_beyond_the_training_part_count_as_its_largest():
+    features = Features.fit("onehot-degree", toy(), torch.tensor([0, 3]))
+    assert features(toy())[1].tolist() == [0, 1]
+
+
+def test_defaults_take_what_there_is():
+    assert default_recipe(toy()) == "label+attr"
+    assert default_recipe(toy(attributes=None)) == "label"
+    assert default_recipe(toy(labels=None)) == "attr"
+    assert default_recipe(toy(labels=None, attributes=None)) == "degree"
+
+
+def test_fitted_features_survive_json():
+    features = Features.fit("label+attr+onehot-degree", toy(), TRAIN)
+    again = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert again == features
+    assert torch.equal(again(toy()), features(toy()))
+
+
+def test_labels_are_matched_by_name_not_by_number():
+    features = Features.fit("label", toy(), TRAIN)
+    other = toy(labels=torch.tensor([[0], [1], [0], [0]]), label_names=(("N", "O"),))
+    assert features(other).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "message"),
+    [
+        ("label", {"label_names": (("C", "N", "Xx"),)}, "node label 'Xx', which the model was not"),
+        ("label", {"labels": None}, "toy has 0 node labels a node, the model needs 1"),
+        (
+            "attr",
+            {"attributes": torch.ones(4, 3)},
+            "toy has 3 attributes a node, the model needs 2",
+        ),
+        ("attr", {"attributes": None}, "toy has 0 attributes a node"),
+    ],
+)
+def test_graphs_that_do_not_fit_are_refused(recipe, changes, message):
+    features = Features.fit(recipe, toy(), TRAIN)
+    with pytest.raises(DataError, match=message):
+        features(toy(**changes))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ("labels", "'labels' is not one of label, attr, degree"),
+        ("label+", "'' is not one of"),
+        ("label+label", "'label' is there twice"),
+    ],
+)
+def test_unknown_recipes_are_named(recipe, message):
+    with pytest.raises(DataError, match=message):
+        Features.fit(recipe, toy(), TRAIN)
+    with pytest.raises(DataError, match="toy has no node labels"):
+        Features.fit("label", toy(labels=None), TRAIN)

@@ -1,0 +1,223 @@
+import math
+
+import pytest
+import torch
+
+from kergnn import EgoGraphs
+from kergnn.config import RunConfig
+from kergnn.data import Features, GraphSet, get_split, load_graphs
+from kergnn.training import (
+    GraphBatches,
+    Trainer,
+    build_model,
+    learning_rate,
+    metrics,
+    predict_probabilities,
+    resolve_device,
+)
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    graphs = load_graphs("MUTAG")
+    ego = EgoGraphs.from_edge_index(graphs.edge_index, graphs.num_nodes, 1, 10)
+    x = Features.fit("label", graphs, torch.arange(graphs.num_nodes))(graphs)
+    return graphs, x, ego
+
+
+def trainer(mutag, part=60, **changes):
+    graphs, x, ego = mutag
+    config = RunConfig(hidden_channels=8, epochs=4, batch_size=16).replace(changes)
+    split = get_split(graphs, 0)
+    model = build_model(config, x.size(1), graphs.num_classes, "graph")
+    return Trainer(config, model, graphs, x, ego, split.train[:part], split.validation)
+
+
+def figures(history):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in history]
+
+
+def test_batches_are_the_graphs_in_the_asked_order(mutag):
+    graphs, x, ego = mutag
+    which = torch.tensor([5, 0, 187, 5])
+    batch = GraphBatches(graphs, x, ego, CPU)(which)
+    assert batch.num_graphs == 4
+    assert torch.equal(batch.y, graphs.y[which])
+    assert batch.batch.bincount().tolist() == graphs.size[which].tolist()
+    start = 0
+    for position, g in enumerate(which.tolist()):
+        nodes = torch.arange(int(graphs.ptr[g]), int(graphs.ptr[g + 1]))
+        assert torch.equal(batch.x[batch.batch == position], x[nodes])
+        for i, node in enumerate(nodes.tolist()):
+            index, hop, edges = batch.ego[start + i]
+            want_index, want_hop, want_edges = ego[node]
+            assert torch.equal(index - start, want_index - nodes[0])
+            assert torch.equal(hop, want_hop)
+            assert torch.equal(edges, want_edges)
+        start += len(nodes)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(mutag):
+    runs = []
+    for seed in (1, 1, 2):
+        t = trainer(mutag, seed=seed)
+        t.run()
+        runs.append(t)
+    assert figures(runs[0].state.history) == figures(runs[1].state.history)
+    for name, tensor in runs[0].model.state_dict().items():
+        assert torch.equal(tensor, runs[1].model.state_dict()[name]), name
+    assert figures(runs[0].state.history) != figures(runs[2].state.history)
+
+
+def test_a_restored_state_goes_on_as_if_nothing_had_happened(mutag):
+    whole = trainer(mutag, epochs=5)
+    whole.run()
+    first = trainer(mutag, epochs=5)
+    for _ in range(2):
+        first._epoch()
+    second = trainer(mutag, epochs=5)
+    second.restore(first.snapshot())
+    second.run()
+    assert figures(second.state.history) == figures(whole.state.history)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, second.model.state_dict()[name]), name
+
+
+def test_every_epoch_has_its_own_order(mutag):
+    t = trainer(mutag)
+    orders = []
+    take = t.batches.__call__
+
+    class Spy:
+        y, x, size = t.batches.y, t.batches.x, t.batches.size
+
+        def __call__(self, which):
+            orders.append(which.tolist())
+            return take(which)
+
+    t.batches = Spy()
+    for _ in range(2):
+        t._epoch()
+    training = [o for o in orders if len(o) in (16, 12)]
+    first, second = ([g for o in training[i : i + 4] for g in o] for i in (0, 4))
+    assert sorted(first) == sorted(second) == t.train_part.tolist()
+    assert first != second
+
+
+def test_the_selected_epoch_is_the_best_on_validation_and_its_weights_remain(mutag):
+    t = trainer(mutag, epochs=8)
+    t.run()
+    key = [(r["validation_accuracy"], -r["validation_loss"]) for r in t.state.history]
+    assert t.state.best_epoch == 1 + max(range(8), key=lambda e: key[e])
+    split = get_split(mutag[0], 0)
+    probabilities = predict_probabilities(t.model, t.batches, split.validation)
+    best = t.state.history[t.state.best_epoch - 1]
+    again = metrics(probabilities, mutag[0].y[split.validation])
+    assert again["accuracy"] == best["validation_accuracy"]
+
+
+def test_training_stops_when_validation_does_not_improve(mutag):
+    t = trainer(mutag, epochs=100, patience=2, learning_rate=1e-9)
+    t.run()
+    assert t.state.epoch < 100
+    assert t.state.epoch == t.state.best_epoch + 2
+
+
+def test_predictions_do_not_depend_on_how_graphs_are_cut_into_pieces(mutag, monkeypatch):
+    t = trainer(mutag)
+    which = torch.arange(50)
+    whole = predict_probabilities(t.model, t.batches, which)
+    monkeypatch.setattr("kergnn.training._EVALUATION_NODES", 30)
+    torch.testing.assert_close(predict_probabilities(t.model, t.batches, which), whole)
+    torch.testing.assert_close(whole.sum(1), torch.ones(50))
+
+
+def test_a_model_can_learn_its_training_part_by_heart(mutag):
+    """Twenty molecules, no dropout: everything else working, they are fitted completely."""
+    t = trainer(mutag, part=20, epochs=60, patience=60, dropout=0.0, batch_size=20)
+    while not t.finished:
+        t._epoch()
+    probabilities = predict_probabilities(t.model, t.batches, t.train_part)
+    assert metrics(probabilities, mutag[0].y[t.train_part])["accuracy"] == 1
+
+
+def test_nodes_are_classified_too():
+    """Two cliques joined by an edge, all nodes alike but for their degree... and their side."""
+    torch.manual_seed(0)
+    clique = torch.combinations(torch.arange(10)).T
+    edge_index = torch.cat([clique, clique + 10, torch.tensor([[0], [10]])], dim=1)
+    graphs = GraphSet(
+        name="cliques",
+        task="node",
+        size=torch.tensor([20]),
+        edge_index=edge_index,
+        y=torch.arange(20) // 10,
+        class_names=("left", "right"),
+        attributes=torch.randn(20, 4) + torch.arange(20).unsqueeze(1) // 10,
+    )
+    ego = EgoGraphs.from_edge_index(edge_index, 20)
+    config = RunConfig(hidden_channels=8, epochs=30, num_layers=1, metric="roc_auc")
+    model = build_model(config, 4, 2, "node")
+    train, validation = torch.arange(0, 20, 2), torch.arange(1, 20, 2)
+    t = Trainer(config, model, graphs, graphs.attributes, ego, train, validation)
+    t.run()
+    assert t.state.history[t.state.best_epoch - 1]["validation_accuracy"] > 0.9
+
+
+def test_class_weights_are_inverse_to_the_counts(mutag):
+    t = trainer(mutag, class_weights=True)
+    counts = t.graphs.y[t.train_part].bincount()
+    torch.testing.assert_close(t.class_weight, 60 / (2 * counts.float()))
+
+
+def test_learning_rates_by_epoch():
+    halve = RunConfig(learning_rate=0.08)
+    assert [learning_rate(halve, e) for e in (0, 49, 50, 100)] == [0.08, 0.08, 0.04, 0.02]
+    cosine = RunConfig(learning_rate=0.08, schedule="cosine", epochs=100)
+    assert [round(learning_rate(cosine, e), 6) for e in (0, 50, 100)] == [0.08, 0.04, 0]
+    assert learning_rate(RunConfig(schedule="constant"), 500) == 0.01
+
+
+def test_metrics_by_hand():
+    probabilities = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+    found = metrics(probabilities, torch.tensor([0, 0, 1, 1]))
+    # Predicted 0, 0, 0, 1: recalls 1 and 1/2; F1 is 0.8 for class 0, 2/3 for class 1.
+    assert found["accuracy"] == 0.75
+    assert found["balanced_accuracy"] == 0.75
+    assert found["macro_f1"] == pytest.approx((0.8 + 2 / 3) / 2)
+    assert found["roc_auc"] == 1.0
+    assert "roc_auc" not in metrics(probabilities, torch.tensor([0, 0, 0, 0]))
+    assert "roc_auc" not in metrics(torch.ones(2, 3) / 3, torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metric": "f1"}, "metric is 'f1': it must be one of 'accuracy'"),
+        ({"schedule": "step"}, "schedule is 'step'"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"patience": 0}, "patience is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"device": "abacus"}, "device is 'abacus': it cannot be used here"),
+    ],
+)
+def test_bad_settings_are_named(mutag, changes, message):
+    with pytest.raises(ValueError, match=message):
+        trainer(mutag, **changes)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(mutag):
+    t = trainer(mutag)
+    with torch.no_grad():
+        t.model.head[-1].bias.fill_(math.inf)
+    with pytest.raises(FloatingPointError, match="in epoch 1: try a smaller learning_rate"):
+        t.run()
+
+
+def test_auto_takes_what_there_is():
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
