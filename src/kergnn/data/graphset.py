@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 Task: TypeAlias = Literal["graph", "node"]
 
@@ -78,6 +79,19 @@ class GraphSet:
         both = torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
         code = torch.from_numpy(np.unique(both.numpy()))
         return torch.bincount(code // max(self.num_nodes, 1), minlength=self.num_nodes)
+
+    def to_data_list(self, x: Tensor) -> list[Data]:
+        """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d)."""
+        graph_of_edge = self.graph_of[self.edge_index[0]]
+        order = graph_of_edge.argsort(stable=True)
+        counts = graph_of_edge.bincount(minlength=self.num_graphs).tolist()
+        edges = torch.split(self.edge_index[:, order], counts, dim=1)
+        nodes = torch.split(x, self.size.tolist())
+        y = torch.split(self.y, 1 if self.task == "graph" else self.size.tolist())
+        return [
+            Data(x=nodes[g], edge_index=edges[g] - self.ptr[g], y=y[g])
+            for g in range(self.num_graphs)
+        ]
 
     @cached_property
     def fingerprint(self) -> str:
