@@ -9,11 +9,12 @@ ROOT = Path(kergnn.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_checks"},
+    {"_checks", "egobuilder"},
     {"egographs"},
     {"kernels"},
     {"nn", "testing"},
     {"data", "config"},
+    {"batches"},
     {"training"},
     {"runs"},
     {"cli"},

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from kergnn import EgoGraphs
+from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.training import (
-    GraphBatches,
     Trainer,
     build_model,
     learning_rate,

@@ -31,6 +31,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from kergnn.batches import GraphBatches
 from kergnn.config import ConfigError, RunConfig, load_config
 from kergnn.data import (
     DataError,
@@ -47,7 +48,6 @@ from kergnn.data.splits import draw_split
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.nn import KerGNN
 from kergnn.training import (
-    GraphBatches,
     Trainer,
     TrainingState,
     build_model,

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kergnn._checks import check_choice, check_integer
+from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
 from kergnn.egographs import EgoGraphs
@@ -27,17 +28,6 @@ METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
 _EVALUATION_NODES = 20_000
 _CALIBRATION_GRAPHS = 1024
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some graphs of a set, ready for the model."""
-
-    x: Tensor
-    ego: EgoGraphs
-    batch: Tensor
-    num_graphs: int
-    y: Tensor
 
 
 @dataclass
@@ -59,33 +49,6 @@ class TrainingState:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     weights: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Tensor] = field(default_factory=dict)
-
-
-class GraphBatches:
-    """Cuts batches of graphs out of the union of a whole set, without a loop over graphs."""
-
-    def __init__(self, graphs: GraphSet, x: Tensor, ego: EgoGraphs, device: torch.device) -> None:
-        self.size, self.ptr = graphs.size.to(device), graphs.ptr.to(device)
-        self.x, self.y, self.ego = x.to(device), graphs.y.to(device), ego.to(device)
-        self.edge_ptr = _offsets(self.ego.degree)
-
-    def __call__(self, which: Tensor) -> Batch:
-        """Return the graphs ``which`` (G,) as a batch, in this order."""
-        ego, size = self.ego, self.size[which]
-        nodes = _ranges(self.ptr[which], size)
-        members = _ranges(ego.ptr[nodes], ego.size[nodes])
-        edges = _ranges(self.edge_ptr[members], ego.degree[members])
-        graph_of = torch.arange(len(which), device=which.device).repeat_interleave(size)
-        shift = _offsets(size)[:-1] - self.ptr[which]
-        member_graph = graph_of.repeat_interleave(ego.size[nodes])
-        selected = EgoGraphs(
-            index=ego.index[members] + shift[member_graph],
-            size=ego.size[nodes],
-            hop=ego.hop[members],
-            degree=ego.degree[members],
-            neighbor=ego.neighbor[edges],
-        )
-        return Batch(self.x[nodes], selected, graph_of, len(which), self.y[which])
 
 
 def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> KerGNN:
@@ -360,15 +323,3 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
         index, name = key.split(".")
         state.setdefault(int(index), {})[name] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-
-
-def _offsets(counts: Tensor) -> Tensor:
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
-def _ranges(start: Tensor, count: Tensor) -> Tensor:
-    """Return start[0] .. start[0] + count[0] - 1, then the same for 1, 2, ..."""
-    offsets = _offsets(count)
-    total = int(offsets[-1])
-    shift = (start - offsets[:-1]).repeat_interleave(count, output_size=total)
-    return torch.arange(total, device=start.device) + shift
