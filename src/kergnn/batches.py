@@ -26,6 +26,7 @@ class GraphBatches:
     """Cuts batches of graphs out of the union of a whole set, without a loop over graphs."""
 
     def __init__(self, graphs: GraphSet, x: Tensor, ego: EgoGraphs, device: torch.device) -> None:
+        self.task = graphs.task
         self.size, self.ptr = graphs.size.to(device), graphs.ptr.to(device)
         self.x, self.y, self.ego = x.to(device), graphs.y.to(device), ego.to(device)
         # Members and edges of a graph lie together: a batch is a few ranges, not a list of nodes.
@@ -49,7 +50,8 @@ class GraphBatches:
             neighbor=self.ego.neighbor[edges],
         )
         graph_of = torch.arange(len(which), device=which.device).repeat_interleave(size)
-        return Batch(self.x[nodes], ego, graph_of, len(which), self.y[which])
+        y = self.y[which if self.task == "graph" else nodes]
+        return Batch(self.x[nodes], ego, graph_of, len(which), y)
 
 
 def offsets(counts: Tensor) -> Tensor:

@@ -1,0 +1,108 @@
+"""The measurements as tables of ratios and as a plot."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+
+def format_tables(record: dict[str, Any]) -> list[Table]:
+    """Return the tables that the command prints."""
+    tables = [_epochs(record)]
+    layers = {name: e["layer"] for name, e in record["datasets"].items() if "layer" in e}
+    if layers:
+        tables.append(_layers(layers))
+    if record["scaling"]:
+        tables.append(_scaling(record["scaling"]))
+    return tables
+
+
+def _epochs(record: dict[str, Any]) -> Table:
+    table = Table(title="Training epoch (median seconds; ratio to PyG's GIN of the same depth)")
+    names = ["KerGNN", "GIN", "GraphSAGE", "GCN", "GIN with DataLoader", "KerGNN-DRW"]
+    for column in ("data set", "layers", *names, "memory / GIN's"):
+        table.add_column(column, justify="left" if column == "data set" else "right")
+    for dataset, entry in record["datasets"].items():
+        for num_layers, contenders in entry["epoch"].items():
+            cells = []
+            for name in names:
+                found = contenders.get(name)
+                cells.append(
+                    f"{found['median_seconds']:.3f} ({found['ratio_to_gin']:.2f})" if found else ""
+                )
+            peaks = [contenders[name].get("peak_bytes") for name in ("KerGNN", "GIN")]
+            memory = f"{peaks[0] / peaks[1]:.2f}" if all(peaks) else ""
+            table.add_row(dataset, num_layers, *cells, memory)
+    return table
+
+
+def _layers(layers: dict[str, Any]) -> Table:
+    table = Table(title="One rw layer, forward and backward over the set (times faster than padded)")
+    names = ["padded", "torch", "numba", "matrix products"]
+    for column in ("data set", *names):
+        table.add_column(column, justify="left" if column == "data set" else "right")
+    for dataset, found in layers.items():
+        cells = [
+            f"{found[n]['median_seconds']:.3f} s ({1 / found[n]['ratio_to_padded']:.1f})"
+            for n in names
+        ]
+        table.add_row(dataset, *cells)
+    return table
+
+
+def _scaling(points: list[dict[str, Any]]) -> Table:
+    table = Table(title="Training step of 2 layers on a random graph of five edges a node")
+    for column in ("sweep", "values", "seconds", "log-log slope"):
+        table.add_column(column)
+    for sweep in dict.fromkeys(p["sweep"] for p in points):
+        chosen = [p for p in points if p["sweep"] == sweep]
+        table.add_row(
+            sweep,
+            " ".join(str(p["value"]) for p in chosen),
+            " ".join(f"{p['seconds']:.3g}" for p in chosen),
+            f"{slope(chosen):.2f}" if all(p["value"] > 0 for p in chosen) else "",
+        )
+    return table
+
+
+def slope(points: list[dict[str, Any]]) -> float:
+    """Return the slope of log seconds over log value, by least squares."""
+    xs = [math.log(p["value"]) for p in points]
+    ys = [math.log(p["seconds"]) for p in points]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    cross = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return cross / sum((x - mean_x) ** 2 for x in xs)
+
+
+def plot(record: dict[str, Any]) -> bytes:
+    """Return an SVG: epoch time relative to GIN, and the growth with the number of nodes."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    bars, line = figure.subplots(1, 2, width_ratios=[2, 1])
+    datasets = list(record["datasets"])
+    depths = sorted({n for e in record["datasets"].values() for n in e["epoch"]})
+    width = 0.8 / max(len(depths), 1)
+    for i, depth in enumerate(depths):
+        ratios = [
+            record["datasets"][d]["epoch"].get(depth, {}).get("KerGNN", {}).get("ratio_to_gin", 0)
+            for d in datasets
+        ]
+        positions = [j + (i - (len(depths) - 1) / 2) * width for j in range(len(datasets))]
+        bars.bar(positions, ratios, width, label=f"{depth} layer{'s' if depth != '1' else ''}")
+    bars.axhline(1, color="0.3", linewidth=1)
+    bars.set_xticks(range(len(datasets)), datasets, rotation=30, ha="right")
+    bars.set_ylabel("epoch of KerGNN / epoch of GIN")
+    bars.legend(frameon=False)
+    points = [p for p in record["scaling"] if p["sweep"] == "num_nodes"]
+    if points:
+        line.loglog([p["value"] for p in points], [p["seconds"] for p in points], "o-")
+        line.set(xlabel="nodes", ylabel="seconds a training step, 2 layers")
+        line.set_title(f"slope {slope(points):.2f}", fontsize=10)
+    else:
+        line.set_visible(False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()

@@ -1,0 +1,160 @@
+"""The measurement: contenders take turns, so that whatever disturbs one disturbs all."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kergnn.bench.contenders import (
+    BATCH_SIZE,
+    FILTER_SIZE,
+    HIDDEN,
+    MAX_NODES,
+    NUM_HOPS,
+    NUM_STEPS,
+    Epoch,
+    epoch_names,
+    make_epoch,
+    make_layers,
+)
+from kergnn.bench.memory import peak_memory
+from kergnn.bench.scaling import make_node_epoch, sweep_points
+from kergnn.data import GraphSet, load_graphs
+from kergnn.egographs import EgoGraphs
+
+# A contender that is slower than this is measured once: it shows what it shows.
+_SLOW_SECONDS = 20.0
+
+
+def run_bench(
+    datasets: Sequence[str],
+    layers: Sequence[int] = (1, 2, 3),
+    repeats: int = 5,
+    mirror: Path | None = None,
+    quick: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Measure everything and return the record that is stored.
+
+    Args:
+        datasets: names of graph sets.
+        layers: depths of the models.
+        repeats: rounds in which each contender takes one turn, after one to warm up.
+        mirror: directory with copies of the public sets.
+        quick: leave out memory and the larger points of the sweeps.
+        progress: called with what is measured next.
+    """
+    record: dict[str, Any] = {
+        "settings": {
+            "hidden": HIDDEN,
+            "filter_size": FILTER_SIZE,
+            "num_steps": NUM_STEPS,
+            "num_hops": NUM_HOPS,
+            "max_nodes": MAX_NODES,
+            "batch_size": BATCH_SIZE,
+            "repeats": repeats,
+            "threads": torch.get_num_threads(),
+        },
+        "machine": {
+            "processor": _processor(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
+        "datasets": {},
+        "scaling": [],
+    }
+    for dataset in datasets:
+        progress(f"{dataset}: reading")
+        graphs = load_graphs(dataset, mirror)
+        entry: dict[str, Any] = {
+            "graphs": graphs.num_graphs,
+            "nodes": graphs.num_nodes,
+            "ego_index_seconds": _ego_seconds(graphs),
+            "epoch": {},
+        }
+        record["datasets"][dataset] = entry
+        for num_layers in layers:
+            progress(f"{dataset}: epochs of {num_layers} layers")
+            names = epoch_names(num_layers)
+            epochs = {name: make_epoch(name, num_layers, graphs) for name in names}
+            times = take_turns(epochs, repeats)
+            del epochs
+            entry["epoch"][str(num_layers)] = _summary(times, base="GIN")
+            if not quick:
+                for name in ("KerGNN", "GIN"):
+                    progress(f"{dataset}: memory of {name}-{num_layers}")
+                    request = {"dataset": dataset, "name": name, "num_layers": num_layers}
+                    bytes_ = peak_memory({**request, "mirror": str(mirror) if mirror else None})
+                    entry["epoch"][str(num_layers)][name]["peak_bytes"] = bytes_
+        if _layer_fits(graphs):
+            progress(f"{dataset}: one layer")
+            entry["layer"] = _summary(take_turns(make_layers(graphs), repeats), base="padded")
+    for name, value, arguments in sweep_points(quick):
+        progress(f"scaling: {name} = {value}")
+        times = take_turns({"step": make_node_epoch(**arguments)}, min(repeats, 3))
+        point = {"sweep": name, "value": value, "seconds": min(times["step"])}
+        if name == "num_nodes" and value >= 1_000_000:
+            point["peak_bytes"] = peak_memory(arguments)
+        record["scaling"].append(point)
+    return record
+
+
+def take_turns(epochs: dict[str, Epoch], repeats: int) -> dict[str, list[float]]:
+    """Return the seconds of each round; one round to warm up is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in epochs}
+    slow: set[str] = set()
+    for turn in range(repeats + 1):
+        for name, epoch in epochs.items():
+            if name in slow:
+                continue
+            start = time.perf_counter()
+            epoch()
+            seconds = time.perf_counter() - start
+            if seconds > _SLOW_SECONDS:
+                slow.add(name)
+                times[name] = [seconds]
+            elif turn:
+                times[name].append(seconds)
+    return times
+
+
+def _summary(times: dict[str, list[float]], base: str) -> dict[str, Any]:
+    """Return medians, minima and the ratio to the base: the median of the rounds' ratios."""
+    summary = {}
+    for name, seconds in times.items():
+        rounds = zip(seconds, times[base], strict=False)
+        summary[name] = {
+            "median_seconds": statistics.median(seconds),
+            "min_seconds": min(seconds),
+            f"ratio_to_{base.lower()}": statistics.median(s / b for s, b in rounds),
+        }
+    return summary
+
+
+def _ego_seconds(graphs: GraphSet) -> float:
+    """Return the seconds to build the ego-graphs, compiled code being there."""
+    EgoGraphs.from_edge_index(torch.tensor([[0], [1]]), 2, NUM_HOPS, MAX_NODES)
+    start = time.perf_counter()
+    EgoGraphs.from_edge_index(graphs.edge_index, graphs.num_nodes, NUM_HOPS, MAX_NODES)
+    return time.perf_counter() - start
+
+
+def _layer_fits(graphs: GraphSet) -> bool:
+    """Say whether the padded ego-graphs of all batches fit into 4 GB."""
+    floats = graphs.num_nodes * (MAX_NODES * MAX_NODES + 3 * MAX_NODES)
+    return floats * 4 < 4e9
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
