@@ -12,6 +12,7 @@ LAYERS = [
     {"_checks"},
     {"egographs"},
     {"kernels"},
+    {"engine"},
     {"nn", "testing"},
 ]
 

@@ -50,6 +50,8 @@ class KerGNNConv(nn.Module):
             (starting at one). Kernels without walks have no :math:`\lambda`.
         num_hops: radius of the ego-graphs.
         max_nodes: largest size of an ego-graph when they are built from an edge index.
+        engine: how kernels are evaluated: ``"auto"``, ``"torch"`` or ``"numba"``, see
+            :func:`kergnn.engine.evaluate`.
 
     Shapes:
         - **input:** features (N, d) and either :class:`~kergnn.EgoGraphs` or an edge index (2, E)
@@ -68,6 +70,7 @@ class KerGNNConv(nn.Module):
         step_weights: str | Sequence[float] | None = None,
         num_hops: int = 1,
         max_nodes: int | None = None,
+        engine: str = "auto",
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -85,7 +88,12 @@ class KerGNNConv(nn.Module):
 
         self.groups = nn.ModuleList(
             GraphFilters(
-                in_channels, count, get_kernel(name).filter_size or filter_size, name, num_hops
+                in_channels,
+                count,
+                get_kernel(name).filter_size or filter_size,
+                name,
+                num_hops,
+                engine,
             )
             for name, count in self.kernels.items()
         )

@@ -1,0 +1,111 @@
+r"""The fused engine: kernels in compiled code, with their derivatives written by hand.
+
+The similarities :math:`Z = X W^T` are one matrix product of torch; compiled code turns them into
+all :math:`K_p` (see :mod:`kergnn.engine.walks` and :mod:`kergnn.engine.steps`). Filters are taken
+in blocks of ``LANES``, lane after lane, filled up with filters of zeros; the number m of filter
+nodes is filled up to an even one. Nothing larger than Z is ever stored.
+
+Work is cut into tiles of nodes and blocks of filters. A unit reads and writes numbers of its own
+only, and sums over tiles are taken in the order of tiles: results do not depend on which thread
+did what, so they are the same bit for bit from call to call and for any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
+
+from kergnn.egographs import EgoGraphs
+from kergnn.engine import steps, threads, walks
+from kergnn.engine.lanes import LANES
+from kergnn.engine.topology import topology
+
+# The compiled passes of a kernel, and the leading argument that tells variants apart.
+KERNELS: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
+    "rw": (walks.forward, walks.backward, (False,)),
+    "drw": (walks.forward, walks.backward, (True,)),
+    "rw-step": (steps.forward, steps.backward, ()),
+}
+
+
+def evaluate(
+    kernel: str,
+    x: Tensor,
+    ego: EgoGraphs,
+    adjacency: Tensor,
+    attributes: Tensor,
+    num_steps: int,
+    hop_weight: Tensor | None = None,
+) -> Tensor:
+    """Return every K_p of one of ``KERNELS``: (P + 1, N, D)."""
+    num_filters, m, _ = attributes.shape
+    if hop_weight is None:
+        hop_weight = x.new_zeros(num_filters, 1, m)
+    odd = m % 2
+    W = _blocks(attributes, (0, 0, 0, odd)).transpose(1, 2)  # (blocks, m, LANES, d)
+    B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
+    weight = _blocks(hop_weight, (0, odd)).movedim(1, 3)  # (blocks, H + 1, m, LANES)
+    Z = x @ W.flatten(0, 2).T  # (N, blocks * m * LANES)
+    K: Tensor = _Fused.apply(kernel, ego, num_steps, Z, B, weight)  # type: ignore[no-untyped-call]
+    return K[..., :num_filters]
+
+
+def _blocks(tensor: Tensor, padding: tuple[int, ...]) -> Tensor:
+    """Cut filters into blocks and fill up: (D, ...) -> (blocks, LANES, ...)."""
+    missing = -tensor.size(0) % LANES
+    if missing or any(padding):
+        leading = (0, 0) * (tensor.dim() - 1 - len(padding) // 2)
+        tensor = pad(tensor, (*padding, *leading, 0, missing))
+    return tensor.unflatten(0, (-1, LANES))
+
+
+class _Fused(torch.autograd.Function):
+    """(Z, B, weight) -> K (P + 1, N, blocks * LANES), by the compiled passes of a kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, kernel: str, ego: EgoGraphs, num_steps: int, Z: Tensor, B: Tensor, weight: Tensor
+    ) -> Tensor:
+        ctx.kernel, ctx.ego, ctx.num_steps = kernel, ego, num_steps
+        ctx.save_for_backward(Z, B, weight)
+        K = Z.new_zeros(num_steps + 1, ego.num_nodes, B.size(0) * LANES)
+        _run(kernel, 0, ego, num_steps, Z, B, weight, K)
+        return K
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad_K: Tensor) -> tuple[Tensor | None, ...]:
+        Z, B, weight = ctx.saved_tensors
+        num_tiles = topology(ctx.ego).tiles.size - 1
+        grad_Z = torch.zeros_like(Z, memory_format=torch.contiguous_format)
+        grad_B, grad_weight = (t.new_zeros(num_tiles, *t.shape) for t in (B, weight))
+        gradients = (grad_K.contiguous(), grad_Z.view(-1), grad_B, grad_weight)
+        _run(ctx.kernel, 1, ctx.ego, ctx.num_steps, Z, B, weight, *gradients)
+        return None, None, None, grad_Z, grad_B.sum(0), grad_weight.sum(0)
+
+
+def _run(
+    kernel: str,
+    which: int,
+    ego: EgoGraphs,
+    num_steps: int,
+    Z: Tensor,
+    B: Tensor,
+    weight: Tensor,
+    *outputs: Tensor,
+) -> None:
+    """Run the forward (0) or the backward (1) pass in threads."""
+    function, variant = KERNELS[kernel][which], KERNELS[kernel][2]
+    inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
+    arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
+    m = B.size(1)
+    work = ego.num_members * Z.size(1) * (num_steps + 1)
+
+    def share(worker: int, num_workers: int) -> None:
+        function(worker, num_workers, *variant, num_steps, m, *arrays)
+
+    threads.run(share, work)
