@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from kergnn.egographs import EgoGraphs
-from kergnn.engine import steps, threads, walks
+from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
 from kergnn.engine.topology import topology
 
@@ -99,7 +99,10 @@ def _run(
     *outputs: Tensor,
 ) -> None:
     """Run the forward (0) or the backward (1) pass in threads."""
-    function, variant = KERNELS[kernel][which], KERNELS[kernel][2]
+    if kernel == "rw" and num_steps <= 2:
+        function, variant = (short.forward, short.backward)[which], ()
+    else:
+        function, variant = KERNELS[kernel][which], KERNELS[kernel][2]
     inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
     arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
     m = B.size(1)

@@ -23,6 +23,7 @@ LANES = 16
 FLAGS = ("contract",)
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 class Lanes(types.Type):  # type: ignore[misc]

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from kergnn.engine.lanes import jit, load, store, zeros
+from kergnn.engine.lanes import inline, load, store, zeros
 
 Array: TypeAlias = NDArray[Any]
 
 
-@jit  # type: ignore[untyped-decorator]
+@inline  # type: ignore[untyped-decorator]
 def gather(
     table: Array, first: int, stride: int, index: Array, start: int, n: int, out: Array, to: int
 ) -> None:
@@ -26,7 +26,7 @@ def gather(
         store(out, to + 2 * a + 1, load(table, row + 1))
 
 
-@jit  # type: ignore[untyped-decorator]
+@inline  # type: ignore[untyped-decorator]
 def scatter(
     rows: Array, at: int, index: Array, start: int, n: int, table: Array, first: int, stride: int
 ) -> None:
@@ -37,7 +37,7 @@ def scatter(
         store(table, row + 1, load(table, row + 1) + load(rows, at + 2 * a + 1))
 
 
-@jit  # type: ignore[untyped-decorator]
+@inline  # type: ignore[untyped-decorator]
 def propagate(
     rows: Array,
     at: int,

@@ -19,7 +19,8 @@ class Topology(NamedTuple):
 
     Tile t has the nodes ``tiles[t]`` up to ``tiles[t + 1]``, and no ego-graph has members in two
     tiles, so that tiles can be worked on at the same time: a batch of graphs is cut between
-    graphs. The members of ego-graph v begin at ``ptr[v]``, their edges at ``edge_ptr[v]``.
+    graphs. The members of ego-graph v begin at ``ptr[v]``, their edges at ``edge_ptr[v]``;
+    ``source`` holds the nodes that ``neighbor`` points to.
     """
 
     tiles: IntArray
@@ -29,6 +30,7 @@ class Topology(NamedTuple):
     hop: Array
     degree: Array
     neighbor: Array
+    source: Array
 
 
 def topology(ego: EgoGraphs) -> Topology:
@@ -41,23 +43,35 @@ def topology(ego: EgoGraphs) -> Topology:
         )
         ptr = np.empty(ego.num_nodes + 1, dtype=np.int64)
         edge_ptr, tiles = np.empty_like(ptr), np.empty_like(ptr)
-        num_tiles = _cut(ego.size.numpy(), index, degree, ptr, edge_ptr, tiles)
-        known = Topology(tiles[: num_tiles + 1], ptr, edge_ptr, index, hop, degree, neighbor)
+        source = np.empty_like(neighbor)
+        num_tiles = _cut(
+            ego.size.numpy(), index, degree, neighbor, ptr, edge_ptr, tiles, source
+        )
+        known = Topology(tiles[: num_tiles + 1], ptr, edge_ptr, index, hop, degree, neighbor, source)
         ego.__dict__["_topology"] = known
     return known
 
 
 @jit  # type: ignore[untyped-decorator]
 def _cut(
-    size: IntArray, index: Array, degree: Array, ptr: IntArray, edge_ptr: IntArray, tiles: IntArray
+    size: IntArray,
+    index: Array,
+    degree: Array,
+    neighbor: Array,
+    ptr: IntArray,
+    edge_ptr: IntArray,
+    tiles: IntArray,
+    source: Array,
 ) -> int:
-    """Fill ptr, edge_ptr and tiles; returns the number of tiles."""
+    """Fill ptr, edge_ptr, tiles and source; returns the number of tiles."""
     num_nodes = size.size
     ptr[0], edge_ptr[0], tiles[0] = 0, 0, 0
     for v in range(num_nodes):
         ptr[v + 1], edge_ptr[v + 1] = ptr[v] + size[v], edge_ptr[v]
         for a in range(ptr[v], ptr[v + 1]):
             edge_ptr[v + 1] += degree[a]
+        for e in range(edge_ptr[v], edge_ptr[v + 1]):
+            source[e] = index[ptr[v] + neighbor[e]]
     # lowest[v]: the smallest node in the ego-graphs of v and all nodes after it.
     lowest = np.empty(num_nodes + 1, dtype=np.int64)
     lowest[num_nodes] = num_nodes

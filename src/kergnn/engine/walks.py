@@ -48,6 +48,7 @@ def forward(
     hop: Array,
     degree: Array,
     neighbor: Array,
+    source: Array,
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
@@ -110,6 +111,7 @@ def backward(
     hop: Array,
     degree: Array,
     neighbor: Array,
+    source: Array,
     grad_K: Array,
     grad_Z: Array,
     grad_B: Array,
