@@ -30,6 +30,9 @@ import numpy as np
 from kergnn.engine.lanes import LANES, jit, load, store, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
 
+# Nodes whose rows stay in the first-level cache while they are read for every pair of filter nodes.
+CHUNK = 16
+
 
 @jit  # type: ignore[untyped-decorator]
 def forward(
@@ -242,16 +245,18 @@ def powers_backward(
             source, target = Z, grad_Z
             first, stride = (lo * num_blocks + block) * m, num_blocks * m
         here = (q - 1) * count * m
-        for b in range(m):
-            for c in range(0, m, 2):
-                x, y = zeros(Z), zeros(Z)
-                for v in range(count):
-                    z = load(source, first + v * stride + b)
-                    x += z * load(grad_table, here + v * m + c)
-                    y += z * load(grad_table, here + v * m + c + 1)
-                k = ((tile * num_blocks + block) * m + b) * m + c
-                store(grad_B, k, load(grad_B, k) + x)
-                store(grad_B, k + 1, load(grad_B, k + 1) + y)
+        for begin in range(0, count, CHUNK):
+            end = min(begin + CHUNK, count)
+            for b in range(m):
+                for c in range(0, m, 2):
+                    x, y = zeros(Z), zeros(Z)
+                    for v in range(begin, end):
+                        z = load(source, first + v * stride + b)
+                        x += z * load(grad_table, here + v * m + c)
+                        y += z * load(grad_table, here + v * m + c + 1)
+                    k = ((tile * num_blocks + block) * m + b) * m + c
+                    store(grad_B, k, load(grad_B, k) + x)
+                    store(grad_B, k + 1, load(grad_B, k + 1) + y)
         for v in range(count):
             for b in range(0, m, 2):
                 row = first + v * stride + b
