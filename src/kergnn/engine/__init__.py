@@ -77,6 +77,8 @@ def _fused(kernel: str, x: Tensor, quiet: bool) -> Any:
         reason = f"the tensors are on {x.device.type}, not on the CPU"
     elif x.dtype not in _FUSED_TYPES:
         reason = f"the tensors are {x.dtype}, not float32 or float64"
+    elif torch.is_autocast_enabled("cpu"):
+        reason = "the fused form has no mixed precision"
     else:
         try:
             return import_module("kergnn.engine.fused").evaluate

@@ -23,14 +23,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
 from kergnn.engine.topology import topology
-
-# The compiled passes of a kernel, and the leading argument that tells variants apart.
-KERNELS: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
-    "rw": (walks.forward, walks.backward, (False,)),
-    "drw": (walks.forward, walks.backward, (True,)),
-    "rw-step": (steps.forward, steps.backward, ()),
-}
-
+from kergnn.kernels.deep_random_walk import check_hops
 
 def evaluate(
     kernel: str,
@@ -41,9 +34,12 @@ def evaluate(
     num_steps: int,
     hop_weight: Tensor | None = None,
 ) -> Tensor:
-    """Return every K_p of one of ``KERNELS``: (P + 1, N, D)."""
+    """Return every K_p of ``"rw"``, ``"rw-step"`` or ``"drw"``: (P + 1, N, D)."""
     num_filters, m, _ = attributes.shape
-    if hop_weight is None:
+    _check(x, ego, adjacency, attributes)
+    if hop_weight is not None:
+        check_hops(ego, hop_weight)
+    else:
         hop_weight = x.new_zeros(num_filters, 1, m)
     odd = m % 2
     W = _blocks(attributes, (0, 0, 0, odd)).transpose(1, 2)  # (blocks, m, LANES, d)
@@ -54,13 +50,30 @@ def evaluate(
     return K[..., :num_filters]
 
 
+def _check(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor) -> None:
+    """Refuse what compiled code without bounds checks must never see."""
+    num_filters, m, d = attributes.shape
+    if x.shape != (ego.num_nodes, d):
+        raise ValueError(f"x has shape {tuple(x.shape)}: it must be (N, d) = ({ego.num_nodes}, {d})")
+    if adjacency.shape != (num_filters, m, m):
+        raise ValueError(
+            f"adjacency has shape {tuple(adjacency.shape)}: it must be (D, m, m) = "
+            f"({num_filters}, {m}, {m})"
+        )
+    if not x.dtype == adjacency.dtype == attributes.dtype:
+        raise ValueError(
+            f"x, adjacency and attributes are {x.dtype}, {adjacency.dtype} and "
+            f"{attributes.dtype}: they must have one type"
+        )
+
+
 def _blocks(tensor: Tensor, padding: tuple[int, ...]) -> Tensor:
     """Cut filters into blocks and fill up: (D, ...) -> (blocks, LANES, ...)."""
     missing = -tensor.size(0) % LANES
     if missing or any(padding):
         leading = (0, 0) * (tensor.dim() - 1 - len(padding) // 2)
         tensor = pad(tensor, (*padding, *leading, 0, missing))
-    return tensor.unflatten(0, (-1, LANES))
+    return tensor.unflatten(0, (tensor.size(0) // LANES, LANES))
 
 
 class _Fused(torch.autograd.Function):
@@ -99,16 +112,19 @@ def _run(
     *outputs: Tensor,
 ) -> None:
     """Run the forward (0) or the backward (1) pass in threads."""
-    if kernel == "rw" and num_steps <= 2:
-        function, variant = (short.forward, short.backward)[which], ()
+    function: Any
+    if kernel == "rw-step":
+        function = (steps.forward, steps.backward)[which]
+    elif kernel == "rw" and num_steps <= 2:
+        function = (short.forward, short.backward)[which]
     else:
-        function, variant = KERNELS[kernel][which], KERNELS[kernel][2]
+        function = (walks.forward, walks.backward)[which]
     inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
     arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
     m = B.size(1)
     work = ego.num_members * Z.size(1) * (num_steps + 1)
 
     def share(worker: int, num_workers: int) -> None:
-        function(worker, num_workers, *variant, num_steps, m, *arrays)
+        function(worker, num_workers, kernel == "drw", num_steps, m, *arrays)
 
     threads.run(share, work)

@@ -31,6 +31,7 @@ from kergnn.engine.walks import largest, powers, powers_backward
 def forward(
     worker: int,
     num_workers: int,
+    deep: bool,
     num_steps: int,
     m: int,
     Z: Array,
@@ -94,6 +95,7 @@ def forward(
 def backward(
     worker: int,
     num_workers: int,
+    deep: bool,
     num_steps: int,
     m: int,
     Z: Array,

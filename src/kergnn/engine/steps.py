@@ -39,6 +39,7 @@ def _at(a: int, b: int, n: int) -> int:
 def forward(
     worker: int,
     num_workers: int,
+    deep: bool,
     num_steps: int,
     m: int,
     Z: Array,
@@ -89,6 +90,7 @@ def forward(
 def backward(
     worker: int,
     num_workers: int,
+    deep: bool,
     num_steps: int,
     m: int,
     Z: Array,
