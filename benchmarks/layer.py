@@ -237,7 +237,9 @@ def main() -> None:
             times = measure(epochs(graphs, dataset, num_layers), arguments.repeat)
             own = next(iter(times.values()))
             for contestant, seconds in times.items():
-                print(f"  epoch  {contestant:25} {seconds:8.3f} s  KerGNN / it {own / seconds:5.2f}")
+                print(
+                    f"  epoch  {contestant:25} {seconds:8.3f} s  KerGNN / it {own / seconds:5.2f}"
+                )
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def test_many_tiles_equal_torch(kernel):
 
 
 def test_truncated_ego_graphs_that_reach_back_stay_in_one_tile():
-    """Node 600's ego-graph contains node 0, whose own is cut off before it: no tile ends between."""
+    """Node 600 has the hub in its ego-graph, the hub has it not: no tile may end between."""
     hub = torch.stack([torch.zeros(700, dtype=torch.long), torch.arange(1, 701)])
     _, tensors = make_inputs("rw")
     ego = EgoGraphs.from_edge_index(hub, 701, max_nodes=3)

@@ -1,4 +1,5 @@
 import multiprocessing
+import threading
 
 import pytest
 import torch
@@ -68,24 +69,26 @@ def test_the_number_of_threads_changes_no_bit(kernel, num_threads, monkeypatch):
         assert same_bits(alone, results(kernel, ego, tensors, num_steps=3))
 
 
-def test_all_workers_take_part_and_their_errors_are_raised(num_threads):
+def test_all_threads_take_part_and_their_errors_are_raised(num_threads):
     num_threads(3)
-    seen = []
-    threads.run(lambda worker, num_workers: seen.append((worker, num_workers)), work=100)
-    assert sorted(seen) == [(0, 3), (1, 3), (2, 3)]
+    barrier = threading.Barrier(3)
+    threads.run(lambda: barrier.wait(timeout=60), work=100)  # returns only if three threads meet
 
-    def fail_in_the_pool(worker, num_workers):
-        if worker == 2:
-            raise RuntimeError("worker 2")
+    main = threading.get_ident()
 
-    with pytest.raises(RuntimeError, match="worker 2"):
+    def fail_in_the_pool():
+        barrier.wait(timeout=60)
+        if threading.get_ident() != main:
+            raise RuntimeError("not the main thread")
+
+    with pytest.raises(RuntimeError, match="not the main thread"):
         threads.run(fail_in_the_pool, work=100)
 
 
 def test_little_work_stays_in_the_calling_thread():
     seen = []
-    threads.run(lambda worker, num_workers: seen.append((worker, num_workers)), work=10)
-    assert seen == [(0, 1)]
+    threads.run(lambda: seen.append(threading.get_ident()), work=10)
+    assert seen == [threading.get_ident()]
 
 
 def _in_child(queue, kernel, ego, tensors):

@@ -5,15 +5,17 @@ all :math:`K_p` (see :mod:`kergnn.engine.walks` and :mod:`kergnn.engine.steps`).
 in blocks of ``LANES``, lane after lane, filled up with filters of zeros; the number m of filter
 nodes is filled up to an even one. Nothing larger than Z is ever stored.
 
-Work is cut into tiles of nodes and blocks of filters. A unit reads and writes numbers of its own
-only, and sums over tiles are taken in the order of tiles: results do not depend on which thread
-did what, so they are the same bit for bit from call to call and for any number of threads.
+Work is cut into tiles of nodes and blocks of filters, and threads take such units as they come. A
+unit reads and writes numbers of its own only, and sums over tiles are taken in the order of tiles:
+results do not depend on which thread did what. They are the same bit for bit from call to call and
+for any number of threads (those of torch's matrix products need not be the latter).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -24,6 +26,7 @@ from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
 from kergnn.engine.topology import topology
 from kergnn.kernels.deep_random_walk import check_hops
+
 
 def evaluate(
     kernel: str,
@@ -54,7 +57,9 @@ def _check(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor) -> 
     """Refuse what compiled code without bounds checks must never see."""
     num_filters, m, d = attributes.shape
     if x.shape != (ego.num_nodes, d):
-        raise ValueError(f"x has shape {tuple(x.shape)}: it must be (N, d) = ({ego.num_nodes}, {d})")
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}: it must be (N, d) = ({ego.num_nodes}, {d})"
+        )
     if adjacency.shape != (num_filters, m, m):
         raise ValueError(
             f"adjacency has shape {tuple(adjacency.shape)}: it must be (D, m, m) = "
@@ -73,7 +78,7 @@ def _blocks(tensor: Tensor, padding: tuple[int, ...]) -> Tensor:
     if missing or any(padding):
         leading = (0, 0) * (tensor.dim() - 1 - len(padding) // 2)
         tensor = pad(tensor, (*padding, *leading, 0, missing))
-    return tensor.unflatten(0, (tensor.size(0) // LANES, LANES))
+    return tensor.reshape(tensor.size(0) // LANES, LANES, *tensor.shape[1:])
 
 
 class _Fused(torch.autograd.Function):
@@ -90,7 +95,7 @@ class _Fused(torch.autograd.Function):
         return K
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad_K: Tensor) -> tuple[Tensor | None, ...]:
         Z, B, weight = ctx.saved_tensors
         num_tiles = topology(ctx.ego).tiles.size - 1
@@ -122,9 +127,9 @@ def _run(
     inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
     arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
     m = B.size(1)
-    work = ego.num_members * Z.size(1) * (num_steps + 1)
 
-    def share(worker: int, num_workers: int) -> None:
-        function(worker, num_workers, kernel == "drw", num_steps, m, *arrays)
-
-    threads.run(share, work)
+    counter = np.zeros(1, dtype=np.int64)
+    threads.run(
+        lambda: function(counter, kernel == "drw", num_steps, m, *arrays),
+        work=ego.num_members * Z.size(1) * (num_steps + 1),
+    )

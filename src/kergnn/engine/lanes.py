@@ -26,7 +26,7 @@ jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """The type of a vector of LANES numbers of ``dtype``."""
 
     def __init__(self, dtype: Any) -> None:
@@ -101,6 +101,17 @@ def zeros(typingctx: Any, array: Any) -> Any:
         return ir.Constant(context.get_value_type(sig.return_type), None)
 
     return Lanes(array.dtype)(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def take(typingctx: Any, counter: Any) -> Any:
+    """Return ``counter[0]`` and add one to it, in one step that no other thread can interrupt."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), generate
 
 
 def _element(context: Any, sig: Any) -> Any:

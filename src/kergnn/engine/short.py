@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from kergnn.engine.lanes import LANES, jit, load, store, zeros
+from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array
 from kergnn.engine.walks import largest, powers, powers_backward
 
 
 @jit  # type: ignore[untyped-decorator]
 def forward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -52,7 +51,10 @@ def forward(
     step, stride = num_nodes * num_blocks, num_blocks * m
     Y = np.empty(largest(tiles) * m * LANES, Z.dtype)
     square = np.empty(largest(tiles) * LANES, Z.dtype)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         if num_steps > 0:
@@ -93,8 +95,7 @@ def forward(
 
 @jit  # type: ignore[untyped-decorator]
 def backward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -120,7 +121,10 @@ def backward(
     Y = np.empty(largest(tiles) * m * LANES, Z.dtype)
     grad_Y = np.empty_like(Y)
     twice = np.empty(largest(tiles) * LANES, Z.dtype)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         grad_Y[: (hi - lo) * m * LANES] = 0
@@ -164,6 +168,4 @@ def backward(
                 row = v * stride + block * m + b
                 store(grad_Z, row, load(grad_Z, row) + g0 * load(Z, row))
         if num_steps > 0:
-            powers_backward(
-                Z, Y, B, block, num_blocks, tile, lo, hi, m, 1, grad_Y, grad_Z, grad_B
-            )
+            powers_backward(Z, Y, B, block, num_blocks, tile, lo, hi, m, 1, grad_Y, grad_Z, grad_B)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from kergnn.engine.lanes import LANES, jit, load, store, zeros
+from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
 from kergnn.engine.walks import largest, powers, powers_backward
 
@@ -37,8 +37,7 @@ def _at(a: int, b: int, n: int) -> int:
 
 @jit  # type: ignore[untyped-decorator]
 def forward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -60,7 +59,10 @@ def forward(
     size = largest(ptr) * m * LANES
     S, U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
     table = np.empty(largest(tiles) * m * LANES, Z.dtype)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
@@ -88,8 +90,7 @@ def forward(
 
 @jit  # type: ignore[untyped-decorator]
 def backward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -117,7 +118,10 @@ def backward(
     V = np.empty((num_steps + 1) * size, Z.dtype)
     table = np.empty(largest(tiles) * m * LANES, Z.dtype)
     grad_table = np.empty_like(table)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
@@ -165,7 +169,7 @@ def backward(
 
 @jit  # type: ignore[untyped-decorator]
 def _mix(U: Array, B: Array, block: int, m: int, n: int, out: Array) -> None:
-    """out = U B, for every member."""
+    """Set out = U B, for every member."""
     for a in range(n):
         for c in range(0, m, 2):
             x, y = zeros(U), zeros(U)
@@ -179,7 +183,7 @@ def _mix(U: Array, B: Array, block: int, m: int, n: int, out: Array) -> None:
 
 @jit  # type: ignore[untyped-decorator]
 def _mix_backward(T: Array, B: Array, block: int, m: int, n: int, g: Any, out: Array) -> None:
-    """out = g + T B^T, for every member."""
+    """Set out = g + T B^T, for every member."""
     for a in range(n):
         for b in range(0, m, 2):
             x, y = g, g

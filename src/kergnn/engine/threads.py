@@ -18,28 +18,28 @@ _WORK_PER_THREAD = 200_000
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
-def run(function: Callable[[int, int], None], work: int) -> None:
-    """Call ``function(worker, num_workers)`` for every worker, at most one a thread of torch.
+def run(function: Callable[[], None], work: int) -> None:
+    """Call ``function`` in several threads at once, at most as many as torch uses.
 
     Args:
-        function: does the share ``worker``, ``worker + num_workers``, ... of the work.
+        function: takes units of work until there are none left. So it does not matter when, or
+            whether, another thread gets its turn: torch's own threads may still hold a core.
         work: number of multiplications, roughly.
     """
-    num_workers = max(1, min(torch.get_num_threads(), work // _WORK_PER_THREAD))
-    if num_workers == 1:
-        function(0, 1)
-        return
-    futures = [_pool(num_workers).submit(function, w, num_workers) for w in range(1, num_workers)]
+    num_threads = max(1, min(torch.get_num_threads(), work // _WORK_PER_THREAD))
+    pool = _pool(num_threads) if num_threads > 1 else None
+    futures = [pool.submit(function) for _ in range(num_threads - 1)] if pool else []
     try:
-        function(0, num_workers)
+        function()
     finally:
         for future in futures:
-            future.result()
+            if not future.cancel():
+                future.result()
 
 
-def _pool(num_workers: int) -> ThreadPoolExecutor:
-    """Return this process's pool; the calling thread is a worker too."""
-    key = (os.getpid(), num_workers)
+def _pool(num_threads: int) -> ThreadPoolExecutor:
+    """Return this process's pool; the calling thread takes part too."""
+    key = (os.getpid(), num_threads)
     if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(num_workers - 1, thread_name_prefix="kergnn")
+        _pools[key] = ThreadPoolExecutor(num_threads - 1, thread_name_prefix="kergnn")
     return _pools[key]

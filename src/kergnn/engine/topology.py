@@ -26,7 +26,7 @@ class Topology(NamedTuple):
     tiles: IntArray
     ptr: IntArray
     edge_ptr: IntArray
-    index: Array
+    node: Array
     hop: Array
     degree: Array
     neighbor: Array
@@ -44,10 +44,10 @@ def topology(ego: EgoGraphs) -> Topology:
         ptr = np.empty(ego.num_nodes + 1, dtype=np.int64)
         edge_ptr, tiles = np.empty_like(ptr), np.empty_like(ptr)
         source = np.empty_like(neighbor)
-        num_tiles = _cut(
-            ego.size.numpy(), index, degree, neighbor, ptr, edge_ptr, tiles, source
+        num_tiles = _cut(ego.size.numpy(), index, degree, neighbor, ptr, edge_ptr, tiles, source)
+        known = Topology(
+            tiles[: num_tiles + 1], ptr, edge_ptr, index, hop, degree, neighbor, source
         )
-        known = Topology(tiles[: num_tiles + 1], ptr, edge_ptr, index, hop, degree, neighbor, source)
         ego.__dict__["_topology"] = known
     return known
 

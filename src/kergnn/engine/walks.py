@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kergnn.engine.lanes import LANES, jit, load, store, zeros
+from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
 
 # Nodes whose rows stay in the first-level cache while they are read for every pair of filter nodes.
@@ -36,8 +36,7 @@ CHUNK = 16
 
 @jit  # type: ignore[untyped-decorator]
 def forward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -61,7 +60,10 @@ def forward(
     rows = 2 * largest(ptr) * LANES
     U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
     table = np.empty(Q * largest(tiles) * m * LANES, Z.dtype)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
@@ -99,8 +101,7 @@ def forward(
 
 @jit  # type: ignore[untyped-decorator]
 def backward(
-    worker: int,
-    num_workers: int,
+    counter: Array,
     deep: bool,
     num_steps: int,
     m: int,
@@ -128,7 +129,10 @@ def backward(
     U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
     table = np.empty(Q * largest(tiles) * m * LANES, Z.dtype)
     grad_U, grad_table, none = np.empty_like(U), np.empty_like(table), zeros(Z)
-    for unit in range(worker, (tiles.size - 1) * num_blocks, num_workers):
+    while True:
+        unit = take(counter)
+        if unit >= (tiles.size - 1) * num_blocks:
+            break
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         count = hi - lo
@@ -173,13 +177,9 @@ def backward(
                 for q in range(1, Q + 1):
                     for i in range(q):
                         if i % 2 == 0:
-                            propagate(
-                                grad_U, 2 * q * n, degree, neighbor, start, edge, n, T, 0
-                            )
+                            propagate(grad_U, 2 * q * n, degree, neighbor, start, edge, n, T, 0)
                         else:
-                            propagate(
-                                T, 0, degree, neighbor, start, edge, n, grad_U, 2 * q * n
-                            )
+                            propagate(T, 0, degree, neighbor, start, edge, n, grad_U, 2 * q * n)
                     first = ((q - 1) * count - lo) * m + b
                     if q % 2:
                         scatter(T, 0, index, start, n, grad_table, first, m)

@@ -51,7 +51,7 @@ class _Compress(torch.autograd.Function):
         return ((r + 0.9).log2_() if log else r - 0.1).copysign_(q)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         r, scale = ctx.saved_tensors
         slope = (r + 0.9).mul_(r) if ctx.log else r
