@@ -12,11 +12,12 @@ LAYERS = [
     {"_checks", "egobuilder"},
     {"egographs"},
     {"kernels"},
+    {"engine"},
     {"nn", "testing"},
     {"data", "config"},
     {"batches"},
     {"training"},
-    {"runs"},
+    {"runs", "bench"},
     {"cli"},
 ]
 

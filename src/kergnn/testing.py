@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from kergnn.egographs import EgoGraphs
+from kergnn.engine import evaluate
 from kergnn.kernels import get_kernel
 
 PairOracle = Callable[..., Tensor]
@@ -169,6 +170,7 @@ class KernelTests:
     oracle: ClassVar[PairOracle]
     filter_size: ClassVar[int] = 3
     num_steps: ClassVar[int] = 4
+    engine: ClassVar[str] = "torch"
 
     # (number of nodes, edge probability, hops, max_nodes): empty, single, isolated, sparse, dense.
     cases: ClassVar[list[tuple[int, float, int, int | None]]] = [
@@ -196,8 +198,10 @@ class KernelTests:
 
     def evaluate(self, tensors: Mapping[str, Tensor], ego: EgoGraphs) -> Tensor:
         """Return the kernel under test: (P + 1, N, D)."""
-        function = get_kernel(self.kernel).function
-        return function(ego=ego, num_steps=self.num_steps, **_symmetric(tensors))
+        symmetric = _symmetric(tensors)
+        return evaluate(
+            self.kernel, ego=ego, num_steps=self.num_steps, engine=self.engine, **symmetric
+        )
 
     def test_values_and_gradients_equal_the_oracle(self) -> None:
         """Compare with brute force, value by value and gradient by gradient."""

@@ -41,7 +41,9 @@ def _epochs(record: dict[str, Any]) -> Table:
 
 
 def _layers(layers: dict[str, Any]) -> Table:
-    table = Table(title="One rw layer, forward and backward over the set (times faster than padded)")
+    table = Table(
+        title="One rw layer, forward and backward over the set (times faster than padded)"
+    )
     names = ["padded", "torch", "numba", "matrix products"]
     for column in ("data set", *names):
         table.add_column(column, justify="left" if column == "data set" else "right")

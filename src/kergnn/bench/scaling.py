@@ -40,9 +40,7 @@ def make_node_epoch(
     edge_index = torch.randint(num_nodes, (2, EDGES_PER_NODE * num_nodes))
     ego = EgoGraphs.from_edge_index(edge_index, num_nodes, num_hops, max_nodes=10)
     x, y = torch.randn(num_nodes, 32), torch.randint(4, (num_nodes,))
-    net = KerGNN(
-        32, hidden_channels, 4, 2, filter_size, num_steps, num_hops=num_hops, task="node"
-    )
+    net = KerGNN(32, hidden_channels, 4, 2, filter_size, num_steps, num_hops=num_hops, task="node")
     optimizer = torch.optim.Adam(net.parameters(), fused=True)
 
     def epoch() -> None:

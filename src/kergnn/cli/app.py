@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kergnn import __version__
+from kergnn.cli.bench import bench
 from kergnn.cli.datasets import datasets
 from kergnn.cli.models import models
 from kergnn.cli.predict import predict
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, datasets, models):
+for command in (train, predict, datasets, models, bench):
     app.command()(command)
 
 
@@ -48,6 +49,8 @@ def kergnn(
     kergnn datasets [NAME]        what there is, and where it would come from
 
     kergnn models                 models and kernels
+
+    kergnn bench                  speed and memory against the peers
 
     Errors are one line; the exit code is 0 on success, 2 for bad input, 1 for other failures.
     """

@@ -40,11 +40,7 @@ def deep_random_walk(
     Returns:
         (P + 1, N, D): every :math:`K_p(G_v, H_i)`.
     """
-    if ego.max_hop >= hop_weight.size(1):
-        raise ValueError(
-            f"ego reaches {ego.max_hop} hops, but hop_weight has weights for hops 0 to "
-            f"{hop_weight.size(1) - 1} only: build layer and ego-graphs with the same num_hops"
-        )
+    check_hops(ego, hop_weight)
     U = gather(similarity(x, attributes), ego)
     weighted = U * hop_weight.transpose(0, 1).index_select(0, ego.hop)
     K = [sum_members((weighted * U).sum(-1), ego)]
@@ -52,3 +48,12 @@ def deep_random_walk(
         U = torch.einsum("tia,iab->tib", propagate(U, ego), adjacency)
         K.append(sum_members((weighted * U).sum(-1), ego))
     return torch.stack(K)
+
+
+def check_hops(ego: EgoGraphs, hop_weight: Tensor) -> None:
+    """Accept ego-graphs that reach no further than ``hop_weight`` (D, H + 1, m) has weights."""
+    if ego.max_hop >= hop_weight.size(1):
+        raise ValueError(
+            f"ego reaches {ego.max_hop} hops, but hop_weight has weights for hops 0 to "
+            f"{hop_weight.size(1) - 1} only: build layer and ego-graphs with the same num_hops"
+        )

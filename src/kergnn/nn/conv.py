@@ -12,8 +12,8 @@ from kergnn._checks import check_choice, check_features, check_integer
 from kergnn.egographs import EgoGraphs
 from kergnn.kernels import get_kernel
 from kergnn.nn.filters import GraphFilters
+from kergnn.nn.normalize import NORMALIZATIONS, normalize_values
 
-NORMALIZATIONS = (None, "size", "root", "log")
 UPDATES = (None, "linear", "mlp")
 
 
@@ -50,6 +50,8 @@ class KerGNNConv(nn.Module):
             (starting at one). Kernels without walks have no :math:`\lambda`.
         num_hops: radius of the ego-graphs.
         max_nodes: largest size of an ego-graph when they are built from an edge index.
+        engine: how kernels are evaluated: ``"auto"``, ``"torch"`` or ``"numba"``, see
+            :func:`kergnn.engine.evaluate`.
 
     Shapes:
         - **input:** features (N, d) and either :class:`~kergnn.EgoGraphs` or an edge index (2, E)
@@ -68,6 +70,7 @@ class KerGNNConv(nn.Module):
         step_weights: str | Sequence[float] | None = None,
         num_hops: int = 1,
         max_nodes: int | None = None,
+        engine: str = "auto",
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -85,7 +88,12 @@ class KerGNNConv(nn.Module):
 
         self.groups = nn.ModuleList(
             GraphFilters(
-                in_channels, count, get_kernel(name).filter_size or filter_size, name, num_hops
+                in_channels,
+                count,
+                get_kernel(name).filter_size or filter_size,
+                name,
+                num_hops,
+                engine,
             )
             for name, count in self.kernels.items()
         )
@@ -120,9 +128,8 @@ class KerGNNConv(nn.Module):
             num_nodes = x.size(0)
             ego = EgoGraphs.from_edge_index(ego, num_nodes, self.num_hops, self.max_nodes)
         check_features(x, ego.num_nodes, self.in_channels)
-        values = torch.cat(
-            [self._kernel_values(group, x, ego) for group in self._filter_groups()], dim=1
-        )
+        parts = [self._kernel_values(group, x, ego) for group in self._filter_groups()]
+        values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         if self.update is None:
             return values
         out: Tensor = self.update(torch.cat([x, values], dim=1))
@@ -130,8 +137,7 @@ class KerGNNConv(nn.Module):
 
     def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
         K: Tensor = group(x, ego, self.num_steps)
-        if self.normalize is not None:
-            K = _compress(K / (ego.size.unsqueeze(-1) * group.filter_size), self.normalize)
+        K = normalize_values(K, ego.size, group.filter_size, self.normalize)
         if not group.kernel.walks:
             return K.squeeze(0)
         return torch.einsum("p,pni->ni", self.step_weight.to(K.dtype), K)
@@ -198,10 +204,3 @@ def _initial_step_weights(
             f"step_weights is {step_weights!r}: it must hold num_steps + 1 = {terms} finite numbers"
         )
     return weights
-
-
-def _compress(q: Tensor, normalize: str) -> Tensor:
-    if normalize == "size":
-        return q
-    size = (q.abs() + 0.01).sqrt() - 0.1
-    return q.sign() * (size if normalize == "root" else torch.log2(1 + size))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kergnn._checks import check_integer
+from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
+from kergnn.engine import ENGINES, evaluate
 from kergnn.kernels import get_kernel
 
 
@@ -25,6 +26,8 @@ class GraphFilters(nn.Module):
         filter_size: number of filter nodes m.
         kernel: name of the kernel.
         num_hops: largest hop distance in the ego-graphs, for kernels with weights by hop.
+        engine: how the kernel is evaluated: ``"auto"``, ``"torch"`` or ``"numba"``, see
+            :func:`kergnn.engine.evaluate`.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class GraphFilters(nn.Module):
         filter_size: int,
         kernel: str = "rw",
         num_hops: int = 1,
+        engine: str = "auto",
     ) -> None:
         super().__init__()
         self.kernel = get_kernel(kernel)
@@ -47,6 +51,8 @@ class GraphFilters(nn.Module):
         self.num_filters = check_integer("num_filters", num_filters, minimum=1)
         self.filter_size = size
         num_hops = check_integer("num_hops", num_hops, minimum=0)
+        check_choice("engine", engine, ENGINES)
+        self.engine = engine
 
         self.edge_weight = nn.Parameter(torch.empty(num_filters, size * (size - 1) // 2))
         self.attributes = nn.Parameter(torch.empty(num_filters, size, in_channels))
@@ -74,7 +80,16 @@ class GraphFilters(nn.Module):
     def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:
         """Return every K_p of every ego-graph with every filter: (P + 1, N, D)."""
         extra = {name: self.get_parameter(name) for name in self.kernel.parameters}
-        return self.kernel.function(x, ego, self.adjacency(), self.attributes, num_steps, **extra)
+        return evaluate(
+            self.kernel.name,
+            x,
+            ego,
+            self.adjacency(),
+            self.attributes,
+            num_steps,
+            self.engine,
+            **extra,
+        )
 
     def extra_repr(self) -> str:
         """Show the sizes in ``repr``."""

@@ -41,6 +41,7 @@ class KerGNN(nn.Module):
         dropout: probability of dropping a feature after each layer and within the head.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
+        engine: see :class:`KerGNNConv`.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -67,6 +68,7 @@ class KerGNN(nn.Module):
         dropout: float = 0.0,
         readout: str = "sum",
         task: str = "graph",
+        engine: str = "auto",
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -104,6 +106,7 @@ class KerGNN(nn.Module):
                     step_weights,
                     num_hops,
                     max_nodes,
+                    engine,
                 )
             )
             self.norms.append(_norm(norm, hidden_channels))

@@ -1,0 +1,91 @@
+"""How a kernel is evaluated: in plain torch on any device, or fused on the CPU.
+
+Both engines return the same values and gradients. ``torch`` is the definition, in
+:mod:`kergnn.kernels`; ``numba`` is compiled code with derivatives written by hand for the kernels
+``rw``, ``rw-step`` and ``drw``, in :mod:`kergnn.engine.fused`. It is compiled when it is first
+used, and kept on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kergnn._checks import check_choice
+from kergnn.egographs import EgoGraphs
+from kergnn.kernels import get_kernel
+
+__all__ = ["ENGINES", "evaluate"]
+
+ENGINES = ("auto", "torch", "numba")
+
+_FUSED_KERNELS = ("rw", "rw-step", "drw")
+_FUSED_TYPES = (torch.float32, torch.float64)
+_warned: set[str] = set()
+
+
+def evaluate(
+    kernel: str,
+    x: Tensor,
+    ego: EgoGraphs,
+    adjacency: Tensor,
+    attributes: Tensor,
+    num_steps: int,
+    engine: str = "auto",
+    **parameters: Tensor,
+) -> Tensor:
+    """Return every K_p of every ego-graph with every filter.
+
+    Args:
+        kernel: name of a registered kernel.
+        x: (N, d) node features.
+        ego: the ego-graphs.
+        adjacency: (D, m, m) symmetric adjacency of the filters.
+        attributes: (D, m, d) attributes of the filters.
+        num_steps: the longest walk P.
+        engine: ``"numba"``, ``"torch"``, or ``"auto"`` for Numba where the kernel has a fused form
+            and the tensors are on the CPU in single or double precision, else torch. The
+            environment variable ``KERGNN_ENGINE``, if set, replaces ``"auto"``. Where Numba cannot
+            be used although it was asked for, a warning says why, once, and torch is used.
+        **parameters: further tensors of the kernel, such as ``hop_weight``.
+
+    Returns:
+        (P + 1, N, D)
+    """
+    check_choice("engine", engine, ENGINES)
+    if engine == "auto":
+        engine = os.environ.get("KERGNN_ENGINE") or "auto"
+        check_choice("KERGNN_ENGINE", engine, ENGINES)
+    if engine != "torch":
+        fused = _fused(kernel, x, quiet=engine == "auto")
+        if fused is not None:
+            result: Tensor = fused(kernel, x, ego, adjacency, attributes, num_steps, **parameters)
+            return result
+    return get_kernel(kernel).function(x, ego, adjacency, attributes, num_steps, **parameters)
+
+
+def _fused(kernel: str, x: Tensor, quiet: bool) -> Any:
+    """Return the fused form of the kernel for tensors like x; without one, ``None``."""
+    if kernel not in _FUSED_KERNELS:
+        reason = f"kernel {kernel!r} has no fused form"
+    elif x.device.type != "cpu":
+        reason = f"the tensors are on {x.device.type}, not on the CPU"
+    elif x.dtype not in _FUSED_TYPES:
+        reason = f"the tensors are {x.dtype}, not float32 or float64"
+    elif torch.is_autocast_enabled("cpu"):
+        reason = "the fused form has no mixed precision"
+    else:
+        try:
+            return import_module("kergnn.engine.fused").evaluate
+        except ImportError as error:
+            # Even "auto" speaks up here: without Numba everything is slow, and it can be installed.
+            quiet, reason = False, f"Numba cannot be imported ({error})"
+    if not quiet and reason not in _warned:
+        _warned.add(reason)
+        warnings.warn(f"engine 'torch' is used: {reason}", stacklevel=3)
+    return None

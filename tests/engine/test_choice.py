@@ -1,0 +1,129 @@
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+from kergnn import EgoGraphs, engine
+from kergnn.engine import evaluate
+from kergnn.kernels import get_kernel
+from kergnn.testing import random_filters, random_graph
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings(monkeypatch):
+    monkeypatch.setattr(engine, "_warned", set())
+    monkeypatch.delenv("KERGNN_ENGINE", raising=False)
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """Record which engine evaluated the kernel."""
+    from kergnn.engine import fused
+
+    calls = []
+    evaluate_fused = fused.evaluate
+
+    def record(*args, **kwargs):
+        calls.append("numba")
+        return evaluate_fused(*args, **kwargs)
+
+    monkeypatch.setattr(fused, "evaluate", record)
+    return calls
+
+
+def inputs(dtype=torch.float64, filter_size=2):
+    x, edge_index = random_graph(5, 0.5)
+    filters = (t.to(dtype) for t in random_filters(2, filter_size))
+    return x.to(dtype), EgoGraphs.from_edge_index(edge_index, 5), *filters, 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_auto_is_fused_on_the_cpu(used, dtype):
+    evaluate("rw", *inputs(dtype))
+    assert used == ["numba"]
+
+
+def test_torch_is_torch(used):
+    evaluate("rw", *inputs(), engine="torch")
+    assert not used
+
+
+def test_auto_is_silent_where_there_is_no_fused_form(used):
+    evaluate("gcn", *inputs(filter_size=1))
+    evaluate("rw", *inputs(torch.bfloat16))
+    assert not used
+
+
+def test_asking_for_numba_in_vain_warns_once(used):
+    with pytest.warns(UserWarning, match="engine 'torch' is used: kernel 'gcn' has no fused form"):
+        values = evaluate("gcn", *inputs(filter_size=1), engine="numba")
+    assert torch.equal(values, get_kernel("gcn").function(*inputs(filter_size=1)))
+    evaluate("gcn", *inputs(filter_size=1), engine="numba")  # warnings are errors here
+    with pytest.warns(UserWarning, match="the tensors are torch.bfloat16"):
+        evaluate("rw", *inputs(torch.bfloat16), engine="numba")
+    assert not used
+
+
+def test_mixed_precision_is_left_to_torch(used):
+    with torch.autocast("cpu", torch.bfloat16):
+        evaluate("rw", *inputs(torch.float32))
+    assert not used
+
+
+@pytest.mark.parametrize("name", ["auto", "numba"])
+def test_without_numba_torch_is_used_with_one_warning(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "kergnn.engine.fused", None)
+    with pytest.warns(UserWarning, match="engine 'torch' is used: Numba cannot be imported"):
+        values = evaluate("rw", *inputs(), engine=name)
+    assert torch.equal(values, get_kernel("rw").function(*inputs()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate("rw", *inputs(), engine=name)
+
+
+def test_the_environment_overrides_auto_only(monkeypatch, used):
+    monkeypatch.setenv("KERGNN_ENGINE", "torch")
+    evaluate("rw", *inputs())
+    assert not used
+    evaluate("rw", *inputs(), engine="numba")
+    assert used == ["numba"]
+    monkeypatch.setenv("KERGNN_ENGINE", "cuda")
+    evaluate("rw", *inputs(), engine="torch")
+    with pytest.raises(ValueError, match="KERGNN_ENGINE is 'cuda': it must be one of 'auto'"):
+        evaluate("rw", *inputs())
+
+
+def test_unknown_engine_is_named_with_what_there_is():
+    with pytest.raises(ValueError, match="engine is 'fast': it must be one of 'auto', 'torch', "):
+        evaluate("rw", *inputs(), engine="fast")
+
+
+def test_importing_the_package_loads_no_compiled_code():
+    code = "import sys, kergnn; sys.exit('kergnn.engine.fused' in sys.modules)"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kernel", ["rw", "rw-step", "drw", "gcn"])
+def test_the_torch_kernels_move_no_tensor(kernel):
+    """Every operation of forward and backward is recorded: none copies to another device."""
+    x, ego, adjacency, attributes, num_steps = inputs(filter_size=1 if kernel == "gcn" else 2)
+    tensors = [t.requires_grad_() for t in (x, adjacency, attributes)]
+    extra = {}
+    if kernel == "drw":
+        extra = {"hop_weight": torch.ones(2, 2, 2, dtype=torch.float64, requires_grad=True)}
+    moved = []
+
+    class Record(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if (kwargs or {}).get("device") not in (None, x.device):
+                moved.append(function)
+            if function is torch.ops.aten._to_copy.default and "device" in (kwargs or {}):
+                moved.append(function)
+            return function(*args, **(kwargs or {}))
+
+    with Record():
+        K = evaluate(kernel, tensors[0], ego, *tensors[1:], num_steps, engine="torch", **extra)
+        torch.autograd.grad(K.sum(), tensors, allow_unused=True)
+    assert not moved

@@ -1,0 +1,113 @@
+import multiprocessing
+import threading
+
+import pytest
+import torch
+
+from kergnn import EgoGraphs
+from kergnn.engine import evaluate, threads
+from kergnn.testing import random_filters, random_graph
+
+KERNELS = ["rw", "rw-step", "drw"]
+
+
+@pytest.fixture
+def num_threads(monkeypatch):
+    """Set the number of threads of torch, and let little work count as enough for all of them."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(threads, "_WORK_PER_THREAD", 1)
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def big_inputs(kernel):
+    """Ten graphs of 150 nodes, 40 filters: five tiles and three blocks of filters."""
+    parts = [random_graph(150, 0.05, seed=i, num_features=5) for i in range(10)]
+    ego = EgoGraphs.cat(EgoGraphs.from_edge_index(e, 150, 1, 8) for _, e in parts)
+    adjacency, attributes = random_filters(40, 4, num_features=5)
+    tensors = {
+        "x": torch.cat([x for x, _ in parts]),
+        "adjacency": adjacency,
+        "attributes": attributes,
+    }
+    if kernel == "drw":
+        tensors["hop_weight"] = torch.rand(40, 2, 4, generator=torch.Generator().manual_seed(0))
+    return ego, {k: t.float().requires_grad_() for k, t in tensors.items()}
+
+
+def results(kernel, ego, tensors, num_steps=2):
+    K = evaluate(kernel, ego=ego, num_steps=num_steps, engine="numba", **tensors)
+    gradients = torch.autograd.grad(K.square().mean(), list(tensors.values()))
+    return [K.detach(), *gradients]
+
+
+def same_bits(a, b):
+    return all(torch.equal(s, t) for s, t in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_threads_give_one_bit_pattern_200_times(kernel, num_threads):
+    num_threads(2)
+    ego, tensors = big_inputs(kernel)
+    K = evaluate(kernel, ego=ego, num_steps=2, engine="numba", **tensors)
+    loss = K.square().mean()
+    options = {"retain_graph": True}
+    first = torch.autograd.grad(loss, list(tensors.values()), **options)
+    for _ in range(200):
+        again = torch.autograd.grad(loss, list(tensors.values()), **options)
+        assert same_bits(first, again)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_number_of_threads_changes_no_bit(kernel, num_threads, monkeypatch):
+    """The compiled part; torch's own matrix products are kept on one thread."""
+    ego, tensors = big_inputs(kernel)
+    num_threads(1)
+    alone = results(kernel, ego, tensors, num_steps=3)
+    for count in (2, 3, 7):
+        monkeypatch.setattr(threads.torch, "get_num_threads", lambda count=count: count)
+        assert same_bits(alone, results(kernel, ego, tensors, num_steps=3))
+
+
+def test_all_threads_take_part_and_their_errors_are_raised(num_threads):
+    num_threads(3)
+    barrier = threading.Barrier(3)
+    threads.run(lambda: barrier.wait(timeout=60), work=100)  # returns only if three threads meet
+
+    main = threading.get_ident()
+
+    def fail_in_the_pool():
+        barrier.wait(timeout=60)
+        if threading.get_ident() != main:
+            raise RuntimeError("not the main thread")
+
+    with pytest.raises(RuntimeError, match="not the main thread"):
+        threads.run(fail_in_the_pool, work=100)
+
+
+def test_little_work_stays_in_the_calling_thread():
+    seen = []
+    threads.run(lambda: seen.append(threading.get_ident()), work=10)
+    assert seen == [threading.get_ident()]
+
+
+def _in_child(queue, kernel, ego, tensors):
+    torch.set_num_threads(1)  # as in workers of a DataLoader: OpenMP would wait forever here
+    threads.torch.get_num_threads = lambda: 2
+    queue.put([t.numpy() for t in results(kernel, ego, tensors)])
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_child_computes_after_its_parent_did(num_threads):
+    num_threads(2)
+    ego, tensors = big_inputs("rw")
+    parent = results("rw", ego, tensors)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue, "rw", ego, tensors), daemon=True)
+    child.start()
+    arrays = queue.get(timeout=60)
+    child.join(timeout=60)
+    assert child.exitcode == 0
+    for ours, theirs in zip(parent, arrays, strict=True):
+        torch.testing.assert_close(torch.from_numpy(theirs), ours, rtol=1e-4, atol=1e-5)
