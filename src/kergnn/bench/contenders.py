@@ -61,7 +61,7 @@ def make_epoch(name: str, num_layers: int, graphs: GraphSet) -> Epoch:
 
 
 def make_layers(graphs: GraphSet) -> dict[str, Epoch]:
-    """Return functions that evaluate one rw layer of 32 channels, and its derivative, on all graphs."""
+    """Return functions that run one rw layer of 32 channels forward and backward on all graphs."""
     torch.manual_seed(0)
     filters = GraphFilters(HIDDEN, HIDDEN, FILTER_SIZE)
     ego = cached_ego_graphs(graphs, NUM_HOPS, MAX_NODES)

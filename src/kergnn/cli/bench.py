@@ -39,10 +39,13 @@ def bench(
     console = Console(highlight=False)
     chosen = datasets or (["MUTAG"] if quick else list(DEFAULT_DATASETS))
     with console.status("bench") as status:
-        if console.is_terminal:
-            progress = status.update
-        else:
-            progress = console.print
+
+        def progress(text: str) -> None:
+            if console.is_terminal:
+                status.update(text)
+            else:
+                console.print(text)
+
         record = run_bench(
             chosen,
             layers or (1, 2, 3),
