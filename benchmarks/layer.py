@@ -113,11 +113,11 @@ def pad(ego: EgoGraphs) -> tuple[Tensor, Tensor, Tensor]:
     return node, mask, A
 
 
-def layers(graphs: Graphs) -> dict[str, Callable[[], None]]:
-    """Forward and backward of one layer with 32 input features, over all batches."""
+def layers(graphs: Graphs, num_batches: int) -> dict[str, Callable[[], None]]:
+    """Forward and backward of one layer with 32 input features, over the first batches."""
     filters = GraphFilters(HIDDEN, HIDDEN, FILTER_SIZE)
     inputs = []
-    for ids in graphs.batches(0):
+    for ids in list(graphs.batches(0))[:num_batches]:
         _, first, batch, _ = graphs.common(ids)
         inputs.append((torch.randn(len(batch), HIDDEN, requires_grad=True), graphs.ego(ids, first)))
     paddings = [pad(ego) for _, ego in inputs]
@@ -201,15 +201,17 @@ def _with_features(dataset: TUDataset) -> list[object]:
     return graphs
 
 
-def measure(contestants: dict[str, Callable[[], None]], repeat: int) -> dict[str, float]:
+def measure(
+    contestants: dict[str, Callable[[], None]], repeat: int, clock: Callable[[], float]
+) -> dict[str, float]:
     """Return the smallest time of each in seconds, after one run to warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in range(repeat + 1):
         for name, function in contestants.items():
-            start = time.perf_counter()
+            start = clock()
             function()
             if turn:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(clock() - start)
     return {name: min(values) for name, values in seconds.items()}
 
 
@@ -221,7 +223,15 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--root", default="/tmp/dev/tu")
     parser.add_argument("--url", default="file:///work/shared/datasets/tu")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--batches", type=int, default=20, help="batches for the single layer")
+    parser.add_argument(
+        "--cpu-time", action="store_true",
+        help="time of the processor, for a busy machine; use it with --threads 1",
+    )  # fmt: skip
     arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    clock = time.process_time if arguments.cpu_time else time.perf_counter
     TUDataset.url = arguments.url
     torch.manual_seed(0)
     for name in arguments.datasets:
@@ -229,12 +239,12 @@ def main() -> None:
         graphs = Graphs(dataset)
         print(f"{name}: {len(dataset)} graphs, ego index in {graphs.index_seconds:.2f} s")
         if not arguments.only_epochs:
-            times = measure(layers(graphs), arguments.repeat)
+            times = measure(layers(graphs, arguments.batches), arguments.repeat, clock)
             for contestant, seconds in times.items():
                 print(f"  layer  {contestant:25} {seconds:8.3f} s  "
                       f"{times['padded'] / seconds:6.1f} times padded")  # fmt: skip
         for num_layers in arguments.layers:
-            times = measure(epochs(graphs, dataset, num_layers), arguments.repeat)
+            times = measure(epochs(graphs, dataset, num_layers), arguments.repeat, clock)
             own = next(iter(times.values()))
             for contestant, seconds in times.items():
                 print(

@@ -99,7 +99,7 @@ class _Fused(torch.autograd.Function):
     def backward(ctx: Any, grad_K: Tensor) -> tuple[Tensor | None, ...]:
         Z, B, weight = ctx.saved_tensors
         num_tiles = topology(ctx.ego).tiles.size - 1
-        grad_Z = torch.zeros_like(Z, memory_format=torch.contiguous_format)
+        grad_Z = torch.empty_like(Z, memory_format=torch.contiguous_format)
         grad_B, grad_weight = (t.new_zeros(num_tiles, *t.shape) for t in (B, weight))
         gradients = (grad_K.contiguous(), grad_Z.view(-1), grad_B, grad_weight)
         _run(ctx.kernel, 1, ctx.ego, ctx.num_steps, Z, B, weight, *gradients)

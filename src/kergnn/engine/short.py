@@ -24,7 +24,7 @@ import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array
-from kergnn.engine.walks import largest, powers, powers_backward
+from kergnn.engine.walks import clear, largest, powers, powers_backward
 
 
 @jit  # type: ignore[untyped-decorator]
@@ -128,6 +128,7 @@ def backward(
         tile, block = unit // num_blocks, unit % num_blocks
         lo, hi = tiles[tile], tiles[tile + 1]
         grad_Y[: (hi - lo) * m * LANES] = 0
+        clear(grad_Z, block, num_blocks, lo, hi, m)
         twice[: (hi - lo) * LANES] = 0
         if num_steps > 0:
             powers(Z, B, block, num_blocks, lo, hi, m, 1, Y)

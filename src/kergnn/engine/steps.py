@@ -27,7 +27,7 @@ import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
-from kergnn.engine.walks import largest, powers, powers_backward
+from kergnn.engine.walks import clear, largest, powers, powers_backward
 
 
 @jit  # type: ignore[untyped-decorator]
@@ -126,6 +126,7 @@ def backward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
         grad_table[: (hi - lo) * m * LANES] = 0
+        clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
             start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
             for b in range(0, m, 2):

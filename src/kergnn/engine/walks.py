@@ -138,6 +138,7 @@ def backward(
         count = hi - lo
         powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
         grad_table[: Q * count * m * LANES] = 0
+        clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
             start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
             g = v * num_blocks + block
@@ -197,6 +198,14 @@ def largest(ptr: Array) -> int:
     for i in range(ptr.size - 1):
         value = max(value, ptr[i + 1] - ptr[i])
     return value
+
+
+@jit  # type: ignore[untyped-decorator]
+def clear(Z: Array, block: int, num_blocks: int, lo: int, hi: int, m: int) -> None:
+    """Set a unit's part of an array like Z to zero: it is in the cache then, where it is needed."""
+    for v in range(lo, hi):
+        for b in range(m):
+            store(Z, (v * num_blocks + block) * m + b, zeros(Z))
 
 
 @jit  # type: ignore[untyped-decorator]
