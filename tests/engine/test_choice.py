@@ -74,7 +74,9 @@ def test_mixed_precision_is_left_to_torch(used):
 
 @pytest.mark.parametrize("name", ["auto", "numba"])
 def test_without_numba_torch_is_used_with_one_warning(monkeypatch, name):
-    monkeypatch.setitem(sys.modules, "kergnn.engine.fused", None)
+    for module in [m for m in sys.modules if m.startswith("kergnn.engine.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(UserWarning, match="engine 'torch' is used: Numba cannot be imported"):
         values = evaluate("rw", *inputs(), engine=name)
     assert torch.equal(values, get_kernel("rw").function(*inputs()))

@@ -83,6 +83,8 @@ def _fused(kernel: str, x: Tensor, quiet: bool) -> Any:
         try:
             return import_module("kergnn.engine.fused").evaluate
         except ImportError as error:
+            if (error.name or "").partition(".")[0] not in ("numba", "llvmlite"):
+                raise
             # Even "auto" speaks up here: without Numba everything is slow, and it can be installed.
             quiet, reason = False, f"Numba cannot be imported ({error})"
     if not quiet and reason not in _warned:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kergnn.egographs import EgoGraphs, IntArray
+from kergnn.egobuilder import IntArray
+from kergnn.egographs import EgoGraphs
 from kergnn.engine.lanes import jit
 from kergnn.engine.members import Array
 
