@@ -78,7 +78,7 @@ def test_a_restored_state_goes_on_as_if_nothing_had_happened(mutag):
     for _ in range(2):
         first._epoch()
     second = trainer(mutag, epochs=5)
-    second.restore(first.snapshot())
+    second.restore(first.state)
     second.run()
     assert figures(second.state.history) == figures(whole.state.history)
     for name, tensor in whole.model.state_dict().items():
@@ -172,6 +172,13 @@ def test_class_weights_are_inverse_to_the_counts(mutag):
     torch.testing.assert_close(t.class_weight, 60 / (2 * counts.float()))
 
 
+def test_kernels_and_step_weights_are_read_from_text():
+    config = RunConfig(hidden_channels=8, kernel="rw:6, gcn:2", step_weights="1, 0.5, 0")
+    conv = build_model(config, 3, 2, "graph").convs[0]
+    assert conv.kernels == {"rw": 6, "gcn": 2}
+    assert conv.step_weight.tolist() == [1, 0.5, 0]
+
+
 def test_learning_rates_by_epoch():
     halve = RunConfig(learning_rate=0.08)
     assert [learning_rate(halve, e) for e in (0, 49, 50, 100)] == [0.08, 0.08, 0.04, 0.02]
@@ -203,7 +210,7 @@ def test_metrics_by_hand():
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"weight_decay": -1.0}, "weight_decay is -1.0"),
         ({"clip": 0.0}, "clip is 0.0"),
-        ({"device": "abacus"}, "device is 'abacus': it cannot be used here"),
+        ({"device": "abacus"}, "device is 'abacus': it must be auto, cpu"),
     ],
 )
 def test_bad_settings_are_named(mutag, changes, message):
@@ -215,7 +222,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(mutag):
     t = trainer(mutag)
     with torch.no_grad():
         t.model.head[-1].bias.fill_(math.inf)
-    with pytest.raises(FloatingPointError, match="in epoch 1: try a smaller learning_rate"):
+    with pytest.raises(
+        FloatingPointError, match="diverged in epoch 1: try a smaller learning_rate"
+    ):
         t.run()
 
 

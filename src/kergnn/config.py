@@ -45,13 +45,13 @@ class RunConfig:
     num_layers: int = 2
     filter_size: int = 6
     num_steps: int = 2
-    kernel: str = "rw"
+    kernel: str = "rw"  # or several, as in "rw:16, drw:16"
     num_hops: int = 1
     max_nodes: int | None = 10
     input_channels: int | None = None
     normalize: str | None = "log"
     update: str | None = "mlp"
-    step_weights: str | None = None
+    step_weights: str | None = None  # "trainable", or numbers as in "1, 0.5, 0.1"
     norm: str | None = "batch"
     dropout: float = 0.2
     readout: str = "sum"
@@ -73,8 +73,12 @@ class RunConfig:
         return dataclasses.replace(self, **_checked(values))
 
     def to_toml(self) -> str:
-        """Return the configuration as TOML; keys whose value is ``None`` are left out."""
-        return tomli_w.dumps({k: v for k, v in dataclasses.asdict(self).items() if v is not None})
+        """Return the configuration as TOML; TOML has no null, so ``None`` is a comment."""
+        lines = []
+        for key, value in dataclasses.asdict(self).items():
+            text = tomli_w.dumps({key: value}) if value is not None else f"# {key} is none\n"
+            lines.append(text)
+        return "".join(lines)
 
     @property
     def hash(self) -> str:

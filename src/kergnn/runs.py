@@ -84,10 +84,27 @@ class TrainedRun:
     class_names: tuple[str, ...]
 
 
+RUN_FILES = (
+    "results.json",
+    "model.safetensors",
+    "checkpoint.safetensors",
+    "metrics.csv",
+    "predictions.csv",
+    "curves.svg",
+    "run.json",
+    "config.toml",
+)
+
+
 def start_run(
     config: RunConfig, out: Path, mirror: Path | None = None, reporter: Reporter | None = None
 ) -> dict[str, Any]:
-    """Train in the empty or new directory ``out``; returns the results."""
+    """Train in the directory ``out`` and return the results.
+
+    Files of an earlier run there are removed, once it is certain that the new one can start.
+    """
+    if config.task not in (None, "graph", "node"):
+        raise ConfigError(f"task is {config.task!r}: it must be 'graph' or 'node'")
     graphs = load_graphs(config.dataset, mirror)
     if config.task is not None and config.task != graphs.task:
         raise ConfigError(
@@ -113,11 +130,13 @@ def resume_run(
     if (out / "results.json").is_file():
         results: dict[str, Any] = json.loads((out / "results.json").read_text())
         return results
-    state = None
+    report, state = reporter or Reporter(), None
     if (out / "checkpoint.safetensors").is_file():
         state = _load_checkpoint(out)
+    else:
+        report.message("there is no checkpoint yet: starting again with the first epoch")
     graphs = load_graphs(config.dataset, mirror)
-    return _train(config, out, graphs, mirror, reporter or Reporter(), state)
+    return _train(config, out, graphs, mirror, report, state)
 
 
 def load_run(out: Path) -> TrainedRun:
@@ -159,23 +178,32 @@ def prediction_table(
     which: Tensor,
     probabilities: Tensor,
     class_names: Sequence[str],
-    with_truth: bool = False,
 ) -> str:
-    """Return predictions as CSV: position, classes by their names, a probability for each class."""
+    """Return predictions as CSV: position, classes by their names, a probability for each class.
+
+    Where the graphs have ids or classes of their own, these are repeated.
+    """
     head = ["graph"] if run_task == "graph" else ["graph", "node"]
+    with_truth = run_task == graphs.task and bool((graphs.y >= 0).any())
+    if graphs.ids:
+        head.append("id")
     if with_truth:
         head.append("true")
     head += ["predicted", *(f"p({name})" for name in class_names)]
     rows: list[list[Any]] = [head]
     predicted = probabilities.argmax(1).tolist()
+    row: list[Any]
     for i, position in enumerate(which.tolist()):
         if run_task == "graph":
-            row: list[Any] = [position]
+            graph, row = position, [position]
         else:
             graph = int(graphs.graph_of[position])
             row = [graph, position - int(graphs.ptr[graph])]
+        if graphs.ids:
+            row.append(graphs.ids[graph])
         if with_truth:
-            row.append(class_names[int(graphs.y[position])])
+            known = int(graphs.y[position])
+            row.append(graphs.class_names[known] if known >= 0 else "")
         row += [class_names[predicted[i]], *(f"{p:.6f}" for p in probabilities[i].tolist())]
         rows.append(row)
     return _csv(rows)
@@ -197,9 +225,18 @@ def _train(
     trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
     report.message(
         f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
-        f"{graphs.num_classes} classes; features {config.features} ({x.size(1)}); "
-        f"split {split.name}"
+        f"{graphs.num_classes} classes; features {config.features} ({x.size(1)})"
     )
+    report.message(
+        f"split {split.name}: {len(split.train)} {graphs.task}s for training, "
+        f"{len(split.validation)} for validation, {len(split.test)} for the test"
+    )
+    full = int(torch.eq(ego.size, config.max_nodes or 0).sum())
+    if full:
+        report.message(
+            f"{full} of {ego.num_nodes} ego-graphs have the {config.max_nodes} nodes they may have "
+            "at most (max_nodes)"
+        )
     if state is not None:
         stored = _read_json(out / "run.json").get("fingerprint")
         if stored != graphs.fingerprint:
@@ -209,6 +246,9 @@ def _train(
         trainer.restore(state)
         report.message(f"resuming after epoch {state.epoch}")
 
+    else:
+        for name in RUN_FILES:
+            (out / name).unlink(missing_ok=True)
     write_atomic(out / "config.toml", config.to_toml().encode())
     write_atomic(out / "run.json", _json(_record(graphs, split, features)))
     saved = time.monotonic()
@@ -217,15 +257,14 @@ def _train(
         nonlocal saved
         report.epoch(config, state)
         if time.monotonic() - saved >= _CHECKPOINT_SECONDS:
-            _save_checkpoint(out, trainer)
+            _save_checkpoint(out, state)
             saved = time.monotonic()
 
     try:
         trainer.run(after_epoch)
     except KeyboardInterrupt:
-        # An interrupted epoch leaves weights of no epoch: the state of the last whole one counts.
-        if trainer.state.epoch and not trainer.in_epoch:
-            _save_checkpoint(out, trainer)
+        if trainer.state.epoch:
+            _save_checkpoint(out, trainer.state)
         raise
     return _finish(out, config, trainer, graphs, split)
 
@@ -245,6 +284,7 @@ def _finish(
             for name, value in best.items()
             if name.startswith("validation_")
         },
+        "metric": config.metric,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
         "seconds_per_epoch": seconds[len(seconds) // 2],
@@ -252,9 +292,7 @@ def _finish(
     }
     write_atomic(out / "metrics.csv", _metrics_csv(state.history).encode())
     save_tensors(out / "model.safetensors", state.best_weights)
-    table = prediction_table(
-        graphs.task, graphs, split.test, probabilities, graphs.class_names, with_truth=True
-    )
+    table = prediction_table(graphs.task, graphs, split.test, probabilities, graphs.class_names)
     write_atomic(out / "predictions.csv", table.encode())
     write_atomic(out / "curves.svg", _curves(config, state))
     write_atomic(out / "results.json", _json(results))
@@ -297,10 +335,10 @@ def _record(graphs: GraphSet, split: Split, features: Features) -> dict[str, Any
     }
 
 
-def _save_checkpoint(out: Path, trainer: Trainer) -> None:
-    state = trainer.snapshot()
+def _save_checkpoint(out: Path, state: TrainingState) -> None:
     tensors = {f"weights.{k}": t for k, t in state.weights.items()}
-    tensors |= {f"best.{k}": t for k, t in state.best_weights.items()}
+    if state.best_epoch != state.epoch:  # otherwise they are the same tensors
+        tensors |= {f"best.{k}": t for k, t in state.best_weights.items()}
     tensors |= {f"optimizer.{k}": t for k, t in state.optimizer.items()}
     record = {"epoch": state.epoch, "best_epoch": state.best_epoch, "history": state.history}
     save_tensors(out / "checkpoint.safetensors", tensors, record)
@@ -319,7 +357,7 @@ def _load_checkpoint(out: Path) -> TrainingState:
             epoch=record["epoch"],
             history=record["history"],
             best_epoch=record["best_epoch"],
-            best_weights=part("best."),
+            best_weights=part("best.") or part("weights."),
             weights=part("weights."),
             optimizer=part("optimizer."),
         )
@@ -362,15 +400,18 @@ def _curves(config: RunConfig, state: TrainingState) -> bytes:
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     loss, score = figure.subplots(1, 2)
     epochs = [row["epoch"] for row in state.history]
-    loss.plot(epochs, [row["train_loss"] for row in state.history], label="training")
-    loss.plot(epochs, [row["validation_loss"] for row in state.history], label="validation")
-    loss.set(xlabel="epoch", ylabel="loss", yscale="log")
+    marker = "o" if len(epochs) < 3 else ""
+    for name, label in (("train_loss", "training"), ("validation_loss", "validation")):
+        loss.plot(epochs, [row[name] for row in state.history], marker=marker, label=label)
+    loss.set(xlabel="epoch", ylabel="loss", ylim=(0, None))
     key = f"validation_{config.metric}"
-    score.plot(epochs, [row[key] for row in state.history], color="C1", label="validation")
-    score.set(xlabel="epoch", ylabel=config.metric.replace("_", " "))
+    values = [row[key] for row in state.history]
+    score.plot(epochs, values, marker=marker, color="C1", label="validation")
+    score.set(xlabel="epoch", ylabel=config.metric.replace("_", " "), ylim=(0, 1.02))
     for axes in (loss, score):
-        axes.axvline(state.best_epoch, color="0.5", linestyle=":", label="selected epoch")
-        axes.legend(frameon=False)
+        axes.axvline(state.best_epoch, color="0.6", linestyle=":", label="selected epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
@@ -61,18 +61,36 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
         num_layers=config.num_layers,
         filter_size=config.filter_size,
         num_steps=config.num_steps,
-        kernel=config.kernel,
+        kernel=_kernels(config.kernel),
         num_hops=config.num_hops,
         max_nodes=config.max_nodes,
         input_channels=config.input_channels,
         normalize=config.normalize,
         update=config.update,
-        step_weights=config.step_weights,
+        step_weights=_numbers(config.step_weights),
         norm=config.norm,
         dropout=config.dropout,
         readout=config.readout,
         task=task,
     )
+
+
+def _numbers(text: str | None) -> str | list[float] | None:
+    """Turn ``1, 0.5, 0.1`` into numbers and leave names alone."""
+    try:
+        return text if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
+
+
+def _kernels(text: str) -> str | dict[str, int]:
+    """Turn ``rw:16, drw:16`` into numbers of filters and leave a single name alone."""
+    if ":" not in text:
+        return text
+    pairs = [part.split(":") for part in text.split(",")]
+    if not all(len(pair) == 2 and pair[1].strip().isdigit() for pair in pairs):
+        raise ValueError(f"kernel is {text!r}: it must be a name, or as in 'rw:16, drw:16'")
+    return {name.strip(): int(count) for name, count in pairs}
 
 
 def resolve_device(device: str) -> torch.device:
@@ -83,8 +101,11 @@ def resolve_device(device: str) -> torch.device:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"device is {device!r}: it cannot be used here ({reason})") from None
+        reason = str(error).splitlines()[0][:80]
+        raise ValueError(
+            f"device is {device!r}: it must be auto, cpu, or a device that is here, such as cuda "
+            f"({reason})"
+        ) from None
     return chosen
 
 
@@ -120,11 +141,12 @@ class Trainer:
         check_integer("batch_size", config.batch_size, minimum=1)
         if not config.learning_rate > 0:
             raise ValueError(f"learning_rate is {config.learning_rate}: it must be above 0")
-        if config.weight_decay < 0 or (config.clip is not None and config.clip <= 0):
-            raise ValueError(
-                f"weight_decay is {config.weight_decay} and clip is {config.clip}: the first must "
-                "not be negative, the second must be above 0"
-            )
+        if config.weight_decay < 0:
+            raise ValueError(f"weight_decay is {config.weight_decay}: it must not be negative")
+        if config.clip is not None and config.clip <= 0:
+            raise ValueError(f"clip is {config.clip}: it must be above 0, or none")
+        if graphs.num_nodes == 0:
+            raise ValueError(f"{graphs.name}: no graph has a node")
         if len(train) == 0 or len(validation) == 0:
             raise ValueError("the training and the validation part must not be empty")
         present = graphs.y[validation].bincount(minlength=2).count_nonzero()
@@ -142,7 +164,6 @@ class Trainer:
         )
         self.class_weight = _class_weight(config, graphs, train)
         self.state = TrainingState()
-        self.in_epoch = False
 
     def restore(self, state: TrainingState) -> None:
         """Go on from a saved state."""
@@ -157,9 +178,7 @@ class Trainer:
             after_epoch: called after every epoch with the state.
         """
         while not self.finished:
-            self.in_epoch = True
             self._epoch()
-            self.in_epoch = False
             after_epoch(self.state)
         self.model.load_state_dict(self.state.best_weights)
 
@@ -170,13 +189,21 @@ class Trainer:
         waited = state.epoch - state.best_epoch
         return state.epoch >= config.epochs or (state.epoch > 0 and waited >= config.patience)
 
-    def snapshot(self) -> TrainingState:
-        """Return the state with the tensors that it needs to be saved."""
-        self.state.weights = _copy(self.model)
-        self.state.optimizer = _optimizer_tensors(self.optimizer)
-        return self.state
-
     def _epoch(self) -> None:
+        try:
+            row = self._train_and_validate()
+        except ValueError:
+            if all(p.isfinite().all() for p in self.model.parameters()):
+                raise
+            self._diverged()
+        self._record(row)
+
+    def _diverged(self) -> NoReturn:
+        raise FloatingPointError(
+            f"training diverged in epoch {self.state.epoch + 1}: try a smaller learning_rate"
+        )
+
+    def _train_and_validate(self) -> dict[str, float]:
         start = time.perf_counter()
         epoch = self.state.epoch
         torch.manual_seed(_epoch_seed(self.config.seed, epoch))
@@ -187,9 +214,7 @@ class Trainer:
         for logits, y in self._training_outputs():
             loss = cross_entropy(logits, y, weight=self.class_weight)
             if not torch.isfinite(loss):
-                raise FloatingPointError(
-                    f"the loss is {loss.item()} in epoch {epoch + 1}: try a smaller learning_rate"
-                )
+                self._diverged()
             self.optimizer.zero_grad()
             torch.autograd.backward(loss)
             if self.config.clip is not None:
@@ -207,7 +232,7 @@ class Trainer:
         row |= {f"validation_{name}": value for name, value in figures.items()}
         row |= {"learning_rate": learning_rate(self.config, epoch)}
         row |= {"seconds": time.perf_counter() - start}
-        self._record(row)
+        return row
 
     def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield logits and classes, batch after batch, in an order drawn for this epoch."""
@@ -223,8 +248,10 @@ class Trainer:
 
     def _record(self, row: dict[str, float]) -> None:
         state, key = self.state, f"validation_{self.config.metric}"
+        weights, optimizer = _copy(self.model), _optimizer_tensors(self.optimizer)
         state.epoch += 1
         state.history.append(row)
+        state.weights, state.optimizer = weights, optimizer
         best = state.history[state.best_epoch - 1] if state.best_epoch else None
         # Validation parts are small and accuracies tie often: the loss decides then.
         if best is None or (row[key], -row["validation_loss"]) > (
@@ -232,7 +259,7 @@ class Trainer:
             -best["validation_loss"],
         ):
             state.best_epoch = state.epoch
-            state.best_weights = _copy(self.model)
+            state.best_weights = weights
 
 
 def learning_rate(config: RunConfig, epoch: int) -> float:

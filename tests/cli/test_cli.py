@@ -126,8 +126,48 @@ def test_a_second_run_does_not_overwrite_the_first(capsys, tmp_path):
     (tmp_path / "full" / "notes.txt").write_text("mine")
     capsys.readouterr()
     assert "full: not empty; --force" in error_of(capsys, "train", *SMALL, "--out", "full")
-    assert main(["train", *SMALL, "--quiet", "--out", "full", "--force"]) == 0
-    assert (tmp_path / "full" / "notes.txt").read_text() == "mine"
+    assert "not a run, so --force does not" in error_of(
+        capsys, "train", *SMALL, "--out", "full", "--force"
+    )
+    assert main(["train", *SMALL, "--quiet", "--out", "runs/MUTAG", "--seed", "1", "--force"]) == 0
+    assert "seed = 1" in (tmp_path / "runs" / "MUTAG" / "config.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "mistake", [["--kernel", "wl"], ["--features", "attr"], ["missing.jsonl"], ["--fold", "11"]]
+)
+def test_a_mistake_does_not_cost_the_run_that_was_to_be_replaced(capsys, tmp_path, mistake):
+    assert main(["train", *SMALL, "--quiet", "--out", "run"]) == 0
+    capsys.readouterr()
+    before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
+    error_of(capsys, "train", *SMALL, *mistake, "--out", "run", "--force")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
+
+
+def test_predictions_repeat_ids_and_classes_and_never_overwrite_their_input(capsys, tmp_path):
+    assert main(["train", *SMALL, "--quiet", "--out", "run"]) == 0
+    record = {"nodes": ["0", "0", "1"], "edges": [[0, 1], [1, 2]], "id": "x7", "label": 1}
+    (tmp_path / "new.jsonl").write_text(json.dumps(record))
+    capsys.readouterr()
+    assert "would overwrite the input" in error_of(
+        capsys, "predict", "run", "new.jsonl", "--out", "new.jsonl"
+    )
+    assert main(["predict", "run", "new.jsonl", "--out", "p.csv"]) == 0
+    (row,) = csv.DictReader((tmp_path / "p.csv").read_text().splitlines())
+    assert (row["id"], row["true"]) == ("x7", "1")
+    right = int(row["predicted"] == "1")
+    assert f"{right} of 1 are right" in capsys.readouterr().out
+
+
+def test_divergence_is_not_blamed_on_the_input(capsys):
+    arguments = ["train", *SMALL, "--set", "learning_rate=1e30", "--set", "clip=none", "--quiet"]
+    assert main(arguments) == 1
+    assert "training diverged in epoch" in capsys.readouterr().err
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 0
+    assert "kergnn train MUTAG" in capsys.readouterr().out
 
 
 def test_settings_come_from_file_options_and_assignments(tmp_path):
@@ -152,6 +192,10 @@ def test_settings_come_from_file_options_and_assignments(tmp_path):
         (["train", "--hidden", "0"], "hidden_channels is 0"),
         (["train", "--features", "attr"], "features is 'attr', but MUTAG has no attributes"),
         (["train", "--task", "node"], "task is 'node', but MUTAG has classes for graphs"),
+        (["train", "--task", "edge"], "task is 'edge': it must be 'graph' or 'node'"),
+        (["train", "--kernel", "rw:16,drw"], "kernel is 'rw:16,drw': it must be a name, or as in"),
+        (["train", "--set", "step_weights=1,2"], "num_steps + 1 = 3 finite numbers"),
+        (["train", "--set", "clip=0"], "clip is 0.0: it must be above 0"),
         (["train", "--fold", "10"], "fold is 10: it must be from 0 to 9"),
         (["train", "--set", "splits=mine"], "splits is 'mine'"),
         (["train", "--device", "abacus"], "device is 'abacus'"),

@@ -85,7 +85,11 @@ def test_labels_are_matched_by_name_not_by_number():
 @pytest.mark.parametrize(
     ("recipe", "changes", "message"),
     [
-        ("label", {"label_names": (("C", "N", "Xx"),)}, "node label 'Xx', which the model was not"),
+        (
+            "label",
+            {"label_names": (("C", "N", "Xx"),)},
+            "graph 0 has node label 'Xx', which the model was not",
+        ),
         ("label", {"labels": None}, "toy has 0 node labels a node, the model needs 1"),
         (
             "attr",

@@ -67,7 +67,7 @@ BASE = {"nodes": 2, "edges": [[0, 1]], "label": "a"}
         ('{"nodes": ' + "9" * 5000 + ', "edges": []}', "not JSON|nodes is"),
         ({"edges": []}, "key 'nodes' is missing"),
         ({"nodes": 2}, "key 'edges' is missing"),
-        ({**BASE, "edgs": []}, "unknown key 'edgs'; known are edges, features"),
+        ({**BASE, "edgs": []}, "unknown key 'edgs'; known are edges, features, id"),
         ({**BASE, "nodes": -1}, "nodes is -1"),
         ({**BASE, "nodes": True}, "nodes is true"),
         ({**BASE, "nodes": "two"}, 'nodes is "two"'),

@@ -88,5 +88,7 @@ def test_published_node_splits_are_used_where_they_fit(tmp_path):
 def test_bad_folds_and_tiny_sets_are_named():
     with pytest.raises(DataError, match="fold is 10: it must be from 0 to 9"):
         get_split(graphs_of([0, 1, 2] * 4), 10)
+    with pytest.raises(DataError, match="Toy has one class only"):
+        get_split(graphs_of([1] * 20), 0)
     with pytest.raises(DataError, match="Toy has 3 graphs with a class: at least 10"):
         get_split(graphs_of([0, 1, 2]), 0)

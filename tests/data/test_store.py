@@ -11,7 +11,7 @@ from kergnn.data.store import cache_dir, load_tensors, save_tensors, write_atomi
 
 
 def test_tensors_and_record_come_back(tmp_path):
-    tensors = {"a": torch.arange(6).reshape(2, 3).T, "b": torch.tensor(1.5), "c": torch.empty(0)}
+    tensors = {"a": torch.arange(6).reshape(2, 3).T, "b": torch.tensor(1.5), "c": torch.empty(2, 0)}
     save_tensors(tmp_path / "t.safetensors", tensors, {"epoch": 3, "names": ["ä"]})
     again, record = load_tensors(tmp_path / "t.safetensors")
     assert record == {"epoch": 3, "names": ["ä"]}

@@ -212,11 +212,17 @@ def test_bad_arguments_are_named(options, message):
         KerGNNConv(**{"in_channels": 3, "out_channels": 4, **options})
 
 
+def test_ego_graphs_of_the_wrong_kind_are_named():
+    with pytest.raises(ValueError, match="ego is a list: it must be EgoGraphs or an edge index"):
+        KerGNNConv(3, 4)(torch.ones(5, 3), [[0], [1]])
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [
         (torch.ones(5, 2), r"x has shape \(5, 2\): it must be \(N, in_channels\) = \(5, 3\)"),
         (torch.ones(4, 3), r"x has shape \(4, 3\)"),
+        (torch.ones(5, 3).numpy(), "x is ndarray"),
         (torch.ones(5, 3, dtype=torch.long), "x is torch.int64"),
         (torch.tensor([[1.0, 2, 3]] * 4 + [[1, float("nan"), 3]]), r"x\[4, 1\] is nan"),
         (torch.full((5, 3), float("inf")), r"x\[0, 0\] is inf"),

@@ -1,4 +1,8 @@
-"""The program ``kergnn``: its commands, and how errors are shown."""
+"""The program ``kergnn``: its commands, and how errors are shown.
+
+Commands import what they need when they are called: torch alone takes seconds to load, and help
+and mistakes should not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -58,29 +62,35 @@ def kergnn(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         code = app(arguments, prog_name="kergnn", standalone_mode=False)
-        return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
-        return 130
+        code = 130
     except Exception as error:
         if "--debug" in arguments:
             raise
-        # Usage errors of the option parser know their message and their exit code.
-        format_message = getattr(error, "format_message", None)
-        if format_message is not None:
-            return _fail(format_message(), getattr(error, "exit_code", 2))
-        if isinstance(error, ValueError):
-            return _fail(str(error), 2)
-        if isinstance(error, FileNotFoundError):
-            return _fail(f"{error.filename}: no such file or folder", 2)
-        if isinstance(error, OSError):
-            return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
-        return _fail(f"{type(error).__name__}: {error} (--debug shows where)", 1)
+        return _fail(*_explain(error))
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Return a message and the exit code."""
+    # Usage errors of the option parser know their message and their exit code.
+    format_message = getattr(error, "format_message", None)
+    if format_message is not None:
+        return format_message(), getattr(error, "exit_code", 2)
+    if isinstance(error, ValueError):
+        return str(error), 2
+    if isinstance(error, FloatingPointError):
+        return str(error), 1
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename}: no such file or folder", 2
+    if isinstance(error, OSError):
+        return f"{error.filename or 'system'}: {error.strerror or error}", 1
+    return f"{type(error).__name__}: {error} (--debug shows where)", 1
 
 
 def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print(f"kergnn: {line or 'nothing to do, see kergnn --help'}", file=sys.stderr)
+    print(f"kergnn: {' '.join(message.split())}", file=sys.stderr)
     return code

@@ -7,11 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-
-from kergnn.bench import DEFAULT_DATASETS, format_tables, plot, run_bench
-from kergnn.data import mirror_dir
-from kergnn.data.store import write_atomic
 
 
 def bench(
@@ -36,6 +31,12 @@ def bench(
     layer against a padded formulation and the bare matrix products, peak memory, the time to build
     the ego-graphs, and how time grows with the size of graph and filters.
     """
+    from rich.console import Console
+
+    from kergnn.bench import DEFAULT_DATASETS, format_tables, plot, run_bench
+    from kergnn.data import mirror_dir
+    from kergnn.data.store import write_atomic
+
     console = Console(highlight=False)
     chosen = datasets or (["MUTAG"] if quick else list(DEFAULT_DATASETS))
     with console.status("bench") as status:

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-
-from kergnn.data import CATALOG, default_recipe, load_graphs, where_available
 
 
 def datasets(
@@ -19,6 +15,11 @@ def datasets(
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:
     """List the named data sets and where they would come from, or describe one."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from kergnn.data import CATALOG, default_recipe, load_graphs, where_available
+
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=name is None)
     if name is None:
         for column in ("name", "task", "from", "about"):

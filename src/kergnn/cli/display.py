@@ -23,13 +23,14 @@ def reporting(quiet: bool) -> Iterator[Reporter]:
     console = Console(highlight=False, soft_wrap=True)
     if quiet:
         yield Reporter()
-    elif not console.is_terminal:
+    elif not console.is_terminal or console.is_dumb_terminal:
         yield Reporter(message=console.print, epoch=_plain(console))
     else:
+        bar = [BarColumn(bar_width=console.width - 80)] if console.width >= 90 else []
         with Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
             MofNCompleteColumn(),
+            *bar,
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=console,
@@ -89,13 +90,11 @@ def show_results(results: dict[str, Any], run: str) -> None:
     names = {"balanced_accuracy": "balanced accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
     for name, value in results["test"].items():
         table.add_row(f"test {names.get(name, name)}", f"{100 * value:.1f} %")
-    table.add_row(
-        "selected epoch",
-        f"{results['best_epoch']} of {results['epochs']} (validation accuracy "
-        f"{100 * results['validation']['accuracy']:.1f} %)",
-    )
-    table.add_row(
-        "time", f"{results['seconds_per_epoch']:.2f} s an epoch, {results['seconds']:.0f} s"
-    )
+    metric = results["metric"]
+    score = f"{names.get(metric, metric)} {100 * results['validation'][metric]:.1f} %"
+    chosen = f"{results['best_epoch']} of {results['epochs']} (validation {score})"
+    table.add_row("selected epoch", chosen)
+    seconds = f"{results['seconds_per_epoch']:.2f} s an epoch, {results['seconds']:.0f} s in all"
+    table.add_row("time", seconds)
     table.add_row("run", run)
     Console(highlight=False, soft_wrap=True).print(table)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 
-from rich.console import Console
-from rich.table import Table
-
-from kergnn.kernels import get_kernel, kernel_names
-
 
 def models() -> None:
     """List the models that can be trained, and the kernels of KerGNN."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from kergnn.kernels import get_kernel, kernel_names
+
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("model", "task", "paper", "about"):
         table.add_column(column)

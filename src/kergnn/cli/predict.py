@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
-from kergnn.cli.display import reporting
-from kergnn.data import load_graphs
-from kergnn.data.store import write_atomic
-from kergnn.runs import load_run, prediction_table
-from kergnn.runs import predict as predict_graphs
+from kergnn.config import ConfigError
 
 
 def predict(
@@ -22,6 +18,16 @@ def predict(
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:
     """Predict the classes of new graphs (or their nodes), with probabilities, as CSV."""
+    import torch
+
+    from kergnn.cli.display import reporting
+    from kergnn.data import load_graphs
+    from kergnn.data.store import write_atomic
+    from kergnn.runs import load_run, prediction_table
+    from kergnn.runs import predict as predict_graphs
+
+    if out is not None and out.exists() and Path(input).exists() and out.samefile(input):
+        raise ConfigError(f"{out}: the output would overwrite the input")
     trained = load_run(run)
     graphs = load_graphs(input, data_mirror)
     with reporting(quiet=out is None) as reporter:
@@ -37,4 +43,11 @@ def predict(
         typer.echo(table, nl=False)
     else:
         write_atomic(out, table.encode())
-        typer.echo(f"{len(probabilities)} predictions in {out}")
+        typer.echo(f"{len(probabilities)} predictions in {out}{_accuracy(table)}")
+
+
+def _accuracy(table: str) -> str:
+    """Return in words how many predictions are right, where classes were given."""
+    rows = [row for row in csv.DictReader(table.splitlines()) if row.get("true")]
+    right = sum(row["true"] == row["predicted"] for row in rows)
+    return f"; {right} of {len(rows)} are right" if rows else ""

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kergnn.cli.display import reporting, show_results
 from kergnn.config import ConfigError, RunConfig, parse_assignment, read_toml
-from kergnn.runs import resume_run, start_run
 
 
 def train(
@@ -18,20 +16,46 @@ def train(
         typer.Argument(help="A named set (kergnn datasets), a TU folder or a JSON-lines file."),
     ] = None,
     task: Annotated[str | None, typer.Option(help="graph or node.")] = None,
-    kernel: Annotated[str | None, typer.Option(help="rw, rw-step, drw or gcn.")] = None,
-    layers: Annotated[int | None, typer.Option(help="Number of layers.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="Number of filters of a layer.")] = None,
-    filter_size: Annotated[int | None, typer.Option(help="Number of nodes of a filter.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Longest walk.")] = None,
-    hops: Annotated[int | None, typer.Option(help="Radius of the ego-graphs.")] = None,
-    max_nodes: Annotated[int | None, typer.Option(help="Largest size of an ego-graph.")] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help=f"rw, rw-step, drw or gcn (default {RunConfig.kernel}).")
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option(help=f"Number of layers (default {RunConfig.num_layers}).")
+    ] = None,
+    hidden: Annotated[
+        int | None,
+        typer.Option(help=f"Number of filters of a layer (default {RunConfig.hidden_channels})."),
+    ] = None,
+    filter_size: Annotated[
+        int | None,
+        typer.Option(help=f"Number of nodes of a filter (default {RunConfig.filter_size})."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help=f"Longest walk (default {RunConfig.num_steps}).")
+    ] = None,
+    hops: Annotated[
+        int | None, typer.Option(help=f"Radius of the ego-graphs (default {RunConfig.num_hops}).")
+    ] = None,
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(help=f"Largest size of an ego-graph (default {RunConfig.max_nodes})."),
+    ] = None,
     features: Annotated[
         str | None, typer.Option(help="Recipe: label, attr, degree, onehot-degree, const, or a+b.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
-    fold: Annotated[int | None, typer.Option(help="Which of the ten splits, from 0.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all randomness.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help=f"Largest number of epochs (default {RunConfig.epochs}).")
+    ] = None,
+    fold: Annotated[
+        int | None,
+        typer.Option(help=f"Which of the ten splits, from 0 (default {RunConfig.fold})."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help=f"Seed of all randomness (default {RunConfig.seed}).")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help=f"auto, cpu or cuda (default {RunConfig.device}).")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with any of the keys.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key.")
@@ -48,6 +72,9 @@ def train(
     Later settings win: defaults, --config, options, --set. A run that was interrupted or killed
     goes on with --resume and ends as if nothing had happened.
     """
+    from kergnn.cli.display import reporting, show_results
+    from kergnn.runs import resume_run, start_run
+
     flags = {
         "dataset": dataset,
         "task": task,
@@ -67,10 +94,9 @@ def train(
     given: dict[str, Any] = {k: v for k, v in flags.items() if v is not None}
     if resume is not None:
         extra = [*given, *(["config"] if config else []), *(["set"] if set_ else [])]
-        if extra or out is not None:
-            raise ConfigError(
-                f"--resume goes on with a run as it is: {(extra or ['out'])[0]} is fixed"
-            )
+        extra += [name for name, value in (("out", out), ("force", force)) if value]
+        if extra:
+            raise ConfigError(f"--resume goes on with a run as it is: {extra[0]} is fixed")
         directory = resume
     else:
         values = {**(read_toml(config) if config else {}), **given}
@@ -102,20 +128,6 @@ def _prepare(out: Path | None, dataset: str, force: bool) -> Path:
     if out.exists() and any(out.iterdir()):
         if not force:
             raise ConfigError(f"{out}: not empty; --force replaces a run, --resume goes on with it")
-        _remove_run(out)
+        if not (out / "config.toml").is_file():
+            raise ConfigError(f"{out}: not empty and not a run, so --force does not replace it")
     return out
-
-
-def _remove_run(out: Path) -> None:
-    """Remove the files of a run, and nothing else."""
-    for name in (
-        "results.json",
-        "model.safetensors",
-        "checkpoint.safetensors",
-        "metrics.csv",
-        "predictions.csv",
-        "curves.svg",
-        "run.json",
-        "config.toml",
-    ):
-        (out / name).unlink(missing_ok=True)

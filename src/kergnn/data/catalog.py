@@ -90,7 +90,7 @@ def load_graphs(name_or_path: str, mirror: Path | None = None) -> GraphSet:
         return read_tu_folder(path)
     if path.is_file():
         return read_jsonl(path)
-    if len(path.parts) > 1 or path.suffix:
+    if len(path.parts) > 1 or path.suffix or name_or_path.endswith(("/", os.sep)):
         raise DataError(f"{path}: no such file or folder")
     name = {known.lower(): known for known in CATALOG}.get(name_or_path.lower(), name_or_path)
     mirror = mirror_dir(mirror)
@@ -160,7 +160,7 @@ def _download(url: str, target: Path, name: str, looked: list[str]) -> None:
         close = difflib.get_close_matches(name, CATALOG, n=1)
         hint = f" Did you mean {close[0]}?" if close and name not in CATALOG else ""
         raise DataError(
-            f"data set {name} is not available: looked for {places} ({reason}).{hint} Provide it "
+            f"data set {name} is not available.{hint} Looked for {places} ({reason}). Provide it "
             f"in a mirror directory (--data-mirror or KERGNN_DATASETS) as "
             f"{target.parent.name}/{target.name}"
         ) from None

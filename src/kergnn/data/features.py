@@ -122,14 +122,17 @@ class Features:
         made = []
         for column, names in enumerate(self.label_names):
             own = graphs.label_names[column]
-            unknown = [name for name in own if name not in names]
-            if unknown:
+            position = torch.tensor(
+                [names.index(name) if name in names else -1 for name in own], dtype=torch.long
+            )[graphs.labels[:, column]]
+            unknown = (position < 0).nonzero().flatten()
+            if len(unknown):
+                label = own[int(graphs.labels[unknown[0], column])]
                 raise DataError(
-                    f"{graphs.name} has node label {unknown[0]!r}, which the model was not trained "
-                    f"on; it knows {', '.join(names)}"
+                    f"{graphs.name}, graph {int(graphs.graph_of[unknown[0]])} has node label "
+                    f"{label!r}, which the model was not trained on; it knows {', '.join(names)}"
                 )
-            position = torch.tensor([names.index(name) for name in own], dtype=torch.long)
-            made.append(one_hot(position[graphs.labels[:, column]], len(names)).float())
+            made.append(one_hot(position, len(names)).float())
         return torch.cat(made, dim=1)
 
     def _attributes(self, graphs: GraphSet) -> Tensor:

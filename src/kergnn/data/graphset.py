@@ -19,7 +19,7 @@ class DataError(ValueError):
     """Data that cannot be used; the message names the file, the line and the value."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GraphSet:
     """G graphs with N nodes and E edge entries in all.
 
@@ -34,6 +34,7 @@ class GraphSet:
         label_names: for each of the L label columns the original names of its labels.
         attributes: (N, A) continuous node attributes.
         source: where the set was found.
+        ids: the graphs' own names, where they have any.
     """
 
     name: str
@@ -46,6 +47,13 @@ class GraphSet:
     label_names: tuple[tuple[str, ...], ...] = ()
     attributes: Tensor | None = None
     source: str = ""
+    ids: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphSet({self.name!r}, task={self.task!r}, num_graphs={self.num_graphs}, "
+            f"num_nodes={self.num_nodes}, num_classes={self.num_classes})"
+        )
 
     @property
     def num_graphs(self) -> int:

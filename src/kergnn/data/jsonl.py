@@ -9,9 +9,11 @@
 | ``edges`` | a list of pairs of nodes, from 0 |
 | ``features`` | optional: for every node a list of numbers |
 | ``label`` | the class of the graph, a string or an integer; not needed for prediction |
+| ``id`` | optional: a name of the graph, which predictions repeat |
 | ``targets`` | instead of ``label``, to classify nodes: for every node its class or ``null`` |
 
-All graphs of a file have the same keys and the same number of features. Empty lines are skipped.
+Edges are undirected: double edges count once, self-loops do not count. All graphs of a file have
+the same keys and the same number of features. Empty lines are skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import torch
 
 from kergnn.data.graphset import DataError, GraphSet, Task, encode
 
-_KEYS = {"nodes", "edges", "features", "label", "targets"}
+_KEYS = {"nodes", "edges", "features", "label", "targets", "id"}
 
 
 def read_jsonl(path: Path) -> GraphSet:
@@ -82,6 +84,7 @@ class _Graph:
         self.features = self._features(record.get("features"))
         self.label = None if record.get("label") is None else _name(record["label"], "label")
         self.targets = self._targets(record.get("targets"))
+        self.id = None if record.get("id") is None else _name(record["id"], "id")
         if self.label is not None and self.targets is not None:
             raise DataError("label and targets exclude each other")
 
@@ -93,6 +96,7 @@ class _Graph:
             "features" if self.features is not None else "no features",
             "targets" if self.targets is not None else "",
             "a label" if self.label is not None else "",
+            "an id" if self.id is not None else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -116,10 +120,12 @@ class _Graph:
         if not isinstance(features, list) or len(features) != self.num_nodes:
             raise DataError(f"features must be a list of {self.num_nodes} lists, one a node")
         for i, row in enumerate(features):
-            if not isinstance(row, list) or len(row) != len(features[0]) or not row:
+            if not isinstance(row, list) or not row:
+                raise DataError(f"features[{i}] is {_show(row)}: it must be a list of numbers")
+            if len(row) != len(features[0]):
                 raise DataError(
-                    f"features[{i}] is {_show(row)}: it must be a list of as many numbers as "
-                    "features[0]"
+                    f"features[{i}] is {_show(row)}: it must have {len(features[0])} numbers, as "
+                    "features[0] has"
                 )
             for j, value in enumerate(row):
                 if type(value) not in (int, float) or not _fits_float32(value):
@@ -214,4 +220,5 @@ def _join(path: Path, graphs: list[_Graph]) -> GraphSet:
         label_names=label_names,
         attributes=attributes,
         source=str(path),
+        ids=tuple(g.id for g in graphs if g.id is not None),
     )

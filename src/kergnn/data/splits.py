@@ -59,6 +59,8 @@ def draw_split(graphs: GraphSet, fold: int) -> Split:
             f"{graphs.name} has {len(known)} {graphs.task}s with a class: at least {NUM_SPLITS} "
             "are needed for splits"
         )
+    if len(set(y[known].tolist())) < 2:
+        raise DataError(f"{graphs.name} has one class only: there is nothing to learn")
     if graphs.task == "node":
         deck = _deal(y[known], 10, seed=fold)
         parts = known[deck < 6], known[(deck == 6) | (deck == 7)], known[deck > 7]

@@ -31,23 +31,26 @@ def cache_dir() -> Path:
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash at any moment, sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    name = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        os.close(folder)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], record: Any = None) -> None:
@@ -77,7 +80,7 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     digest = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         digest.update(f"{name}{tensors[name].dtype}{tuple(tensors[name].shape)}".encode())
-        digest.update(tensors[name].cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(tensors[name].cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

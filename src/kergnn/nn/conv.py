@@ -124,10 +124,7 @@ class KerGNNConv(nn.Module):
 
     def forward(self, x: Tensor, ego: EgoGraphs | Tensor) -> Tensor:
         """Return the new features (N, D); ``ego`` is an ``EgoGraphs`` or an edge index (2, E)."""
-        if isinstance(ego, Tensor):
-            num_nodes = x.size(0)
-            ego = EgoGraphs.from_edge_index(ego, num_nodes, self.num_hops, self.max_nodes)
-        check_features(x, ego.num_nodes, self.in_channels)
+        ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
         parts = [self._kernel_values(group, x, ego) for group in self._filter_groups()]
         values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         if self.update is None:
@@ -166,6 +163,18 @@ class KerGNNConv(nn.Module):
             f"KerGNNConv({self.in_channels}, {self.out_channels}, filter_size={self.filter_size}, "
             f"num_steps={self.num_steps}, kernel={kernel})"
         )
+
+
+def checked_ego(
+    x: Tensor, ego: EgoGraphs | Tensor, in_channels: int, num_hops: int, max_nodes: int | None
+) -> EgoGraphs:
+    """Return the ego-graphs, built if an edge index is given, after a look at the features."""
+    if isinstance(ego, Tensor):
+        ego = EgoGraphs.from_edge_index(ego, len(x), num_hops, max_nodes)
+    elif not isinstance(ego, EgoGraphs):
+        raise ValueError(f"ego is a {type(ego).__name__}: it must be EgoGraphs or an edge index")
+    check_features(x, ego.num_nodes, in_channels)
+    return ego
 
 
 def _kernel_counts(kernel: str | Mapping[str, int], out_channels: int) -> dict[str, int]:

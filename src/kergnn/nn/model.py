@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import BatchNorm
 
-from kergnn._checks import check_choice, check_features, check_integer
+from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
-from kergnn.nn.conv import KerGNNConv
+from kergnn.nn.conv import KerGNNConv, checked_ego
 
 
 class KerGNN(nn.Module):
@@ -129,9 +129,7 @@ class KerGNN(nn.Module):
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
-        if isinstance(ego, Tensor):
-            ego = EgoGraphs.from_edge_index(ego, x.size(0), self.num_hops, self.max_nodes)
-        check_features(x, ego.num_nodes, self.in_channels)
+        ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
         features = [x if self.input_map is None else self.input_map(x)]
         for conv, norm in zip(self.convs, self.norms, strict=True):
             features.append(self.dropout(norm(conv(features[-1], ego)).relu()))
