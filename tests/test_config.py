@@ -11,6 +11,12 @@ def test_a_configuration_comes_back_from_toml_with_its_nones(tmp_path):
     assert config.hash != RunConfig().hash
 
 
+def test_the_file_of_a_run_is_a_configuration_too(tmp_path):
+    config = RunConfig(max_nodes=None, normalize=None, clip=None)
+    (tmp_path / "config.toml").write_text(config.to_toml())
+    assert RunConfig().replace(read_toml(tmp_path / "config.toml")) == config
+
+
 def test_a_partial_file_sets_only_its_keys(tmp_path):
     (tmp_path / "c.toml").write_text("num_layers = 3\nlearning_rate = 1\n")
     assert read_toml(tmp_path / "c.toml") == {"num_layers": 3, "learning_rate": 1.0}

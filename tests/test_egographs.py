@@ -40,6 +40,24 @@ def test_every_ego_graph_equals_networkx(graph, num_hops, max_nodes):
         assert adjacency.tolist() == want.astype(int).tolist()
 
 
+@pytest.mark.parametrize(("num_hops", "max_nodes"), [(1, 10), (1, None), (2, 12), (3, 6)])
+def test_hubs_too_equal_networkx(num_hops, max_nodes):
+    """Degrees up to a hundred: rows are longer than ego-graphs, and are searched, not read."""
+    graph = nx.barabasi_albert_graph(150, 2, seed=0)
+    graph.add_edges_from((0, i) for i in range(1, 150, 2))
+    graph.add_edges_from((1, i) for i in range(2, 150, 3))
+    edge_index = torch.tensor(list(graph.edges)).T
+    ego = EgoGraphs.from_edge_index(edge_index, 150, num_hops, max_nodes)
+    for v in range(0, 150, 3):
+        nodes, hops, adjacency = dense(ego, v)
+        want_nodes, want_hops, want = ego_graph(edge_index, 150, v, num_hops, max_nodes)
+        assert (nodes, hops) == (want_nodes, want_hops)
+        assert adjacency.tolist() == want.astype(int).tolist()
+    rows, cols = ego.edge_index
+    order = rows * ego.num_members + cols
+    assert torch.equal(order, order.sort().values)  # neighbours ascend, as documented
+
+
 def test_a_graph_written_out_by_hand():
     """Triangle 0-1-2, tail 2-3-4, isolated 5; given once, twice and as a loop."""
     edge_index = torch.tensor([[0, 2, 2, 1, 3, 4, 3], [1, 1, 0, 0, 2, 3, 3]])

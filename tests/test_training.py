@@ -9,6 +9,7 @@ from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.training import (
     Trainer,
+    _epoch_seed,
     build_model,
     learning_rate,
     metrics,
@@ -164,6 +165,65 @@ def test_nodes_are_classified_too():
     t = Trainer(config, model, graphs, graphs.attributes, ego, train, validation)
     t.run()
     assert t.state.history[t.state.best_epoch - 1]["validation_accuracy"] > 0.9
+
+
+def test_a_training_step_is_adam_with_all_settings(mutag):
+    """One epoch of one batch, against the same step written out by hand."""
+    changes = {
+        "batch_size": 60,
+        "learning_rate": 0.02,
+        "schedule": "cosine",
+        "weight_decay": 0.1,
+        "clip": 0.01,
+        "class_weights": True,
+        "dropout": 0.0,
+    }
+    t, other = trainer(mutag, **changes), trainer(mutag, **changes)
+    t.state.epoch = other.state.epoch = 2  # in the middle of the schedule
+    t._train_and_validate()
+
+    torch.manual_seed(_epoch_seed(0, 2))
+    batch = other.batches(other.train_part[torch.randperm(60)])
+    other.model.train()
+    optimizer = torch.optim.Adam(
+        other.model.parameters(), lr=0.02 * 0.5 * (1 + math.cos(math.pi / 2)), weight_decay=0.1
+    )
+    logits = other.model(batch.x, batch.ego, batch.batch, batch.num_graphs)
+    counts = batch.y.bincount()
+    weight = 60 / (2 * counts.float())
+    torch.nn.functional.cross_entropy(logits, batch.y, weight=weight).backward()
+    torch.nn.utils.clip_grad_norm_(other.model.parameters(), 0.01)
+    optimizer.step()
+    for (name, got), want in zip(t.model.named_parameters(), other.model.parameters(), strict=True):
+        torch.testing.assert_close(got, want, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_the_metric_decides_which_epoch_is_best(mutag):
+    t = trainer(mutag, metric="macro_f1")
+    rows = [(0.9, 0.5), (0.5, 0.9), (0.7, 0.9)]
+    for accuracy, f1 in rows:
+        t._record(
+            {"validation_accuracy": accuracy, "validation_macro_f1": f1, "validation_loss": 1.0}
+        )
+    assert t.state.best_epoch == 2
+
+
+def test_norms_are_calibrated_on_a_mixture_of_training_graphs(mutag, monkeypatch):
+    """Files are often sorted by class: neither the first graphs will do nor others than these."""
+    monkeypatch.setattr("kergnn.training._CALIBRATION_GRAPHS", 24)
+    t, seen = trainer(mutag), []
+
+    def record(model, batches, which, whole=False):
+        seen.append(which)
+        return torch.zeros(len(which), 2)
+
+    monkeypatch.setattr("kergnn.training._logits", record)
+    torch.manual_seed(0)
+    t._calibrate()
+    assert [len(part) for part in seen] == [16, 8]
+    chosen = torch.cat(seen)
+    assert set(chosen.tolist()) < set(t.train_part.tolist())
+    assert not torch.equal(chosen.sort().values, t.train_part[:24])
 
 
 def test_class_weights_are_inverse_to_the_counts(mutag):

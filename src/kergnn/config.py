@@ -30,7 +30,7 @@ class ConfigError(ValueError):
 class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
-    ``None`` is written to TOML by leaving the key out. The keys from ``hidden_channels`` to
+    TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
     ``readout`` are arguments of :class:`kergnn.KerGNN`.
     """
 
@@ -48,12 +48,13 @@ class RunConfig:
     kernel: str = "rw"  # or several, as in "rw:16, drw:16"
     num_hops: int = 1
     max_nodes: int | None = 10
-    input_channels: int | None = None
+    input_channels: int | None = None  # none: 64 above 100 features, else 0, which is no map
     normalize: str | None = "log"
     update: str | None = "mlp"
     step_weights: str | None = None  # "trainable", or numbers as in "1, 0.5, 0.1"
     norm: str | None = "batch"
-    dropout: float = 0.2
+    dropout: float | None = None  # none: 0.2 for graphs, 0.5 for nodes
+    input_dropout: float | None = None  # none: 0 for graphs, 0.5 for nodes
     readout: str = "sum"
     # Training
     epochs: int = 200
@@ -65,7 +66,7 @@ class RunConfig:
     clip: float | None = 5.0
     class_weights: bool = False
     metric: str = "accuracy"
-    seed: int = 0
+    seed: int = 0  # below 2**32
     device: str = "auto"
 
     def replace(self, values: Mapping[str, Any]) -> RunConfig:
@@ -73,12 +74,9 @@ class RunConfig:
         return dataclasses.replace(self, **_checked(values))
 
     def to_toml(self) -> str:
-        """Return the configuration as TOML; TOML has no null, so ``None`` is a comment."""
-        lines = []
-        for key, value in dataclasses.asdict(self).items():
-            text = tomli_w.dumps({key: value}) if value is not None else f"# {key} is none\n"
-            lines.append(text)
-        return "".join(lines)
+        """Return the configuration as TOML; TOML has no null, so ``None`` is the string none."""
+        values = dataclasses.asdict(self)
+        return tomli_w.dumps({k: "none" if v is None else v for k, v in values.items()})
 
     @property
     def hash(self) -> str:
@@ -104,9 +102,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def load_config(path: Path) -> RunConfig:
-    """Read a whole configuration, as :meth:`RunConfig.to_toml` wrote it: absent means ``None``."""
-    nothing = {f.name: None for f in dataclasses.fields(RunConfig) if _optional(f.name)}
-    return RunConfig().replace({**nothing, **read_toml(path)})
+    """Read a whole configuration, as :meth:`RunConfig.to_toml` wrote it."""
+    return RunConfig().replace(read_toml(path))
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
@@ -132,6 +129,8 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in values.items():
         _known(key)
         kinds = _kinds(key)
+        if _optional(key) and value in ("none", ""):
+            value = None
         if float in kinds and type(value) is int:
             value = float(value)
         if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):

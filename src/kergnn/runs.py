@@ -110,16 +110,7 @@ def start_run(
         raise ConfigError(
             f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
         )
-    path = Path(config.dataset)
-    config = config.replace(
-        {
-            # A path must mean the same file when the run is resumed from another folder.
-            "dataset": str(path.resolve()) if path.exists() else config.dataset,
-            "task": graphs.task,
-            "features": config.features or default_recipe(graphs),
-        }
-    )
-    return _train(config, out, graphs, mirror, reporter or Reporter(), None)
+    return _train(_resolve(config, graphs), out, graphs, mirror, reporter or Reporter())
 
 
 def resume_run(
@@ -128,19 +119,16 @@ def resume_run(
     """Go on with a run that was interrupted; a finished one only returns its results."""
     config = _read_config(out)
     if (out / "results.json").is_file():
-        results: dict[str, Any] = json.loads((out / "results.json").read_text())
-        return results
-    report, state = reporter or Reporter(), None
+        return _read_json(out / "results.json")
+    state = None
     if (out / "checkpoint.safetensors").is_file():
         state = _load_checkpoint(out)
-    else:
-        report.message("there is no checkpoint yet: starting again with the first epoch")
     graphs = load_graphs(config.dataset, mirror)
-    return _train(config, out, graphs, mirror, report, state)
+    return _train(config, out, graphs, mirror, reporter or Reporter(), state, resuming=True)
 
 
-def load_run(out: Path) -> TrainedRun:
-    """Load a finished run."""
+def load_run(out: Path, device: str = "auto") -> TrainedRun:
+    """Load a finished run, on whatever device there is."""
     config = _read_config(out)
     if not (out / "model.safetensors").is_file():
         raise DataError(f"{out}: the run is not finished; go on with kergnn train --resume {out}")
@@ -159,7 +147,8 @@ def load_run(out: Path) -> TrainedRun:
         raise DataError(
             f"{out / 'model.safetensors'}: does not fit config.toml ({reason})"
         ) from None
-    return TrainedRun(config, model.to(resolve_device(config.device)).eval(), features, class_names)
+    config = config.replace({"device": device})
+    return TrainedRun(config, model.to(resolve_device(device)).eval(), features, class_names)
 
 
 def predict(run: TrainedRun, graphs: GraphSet, reporter: Reporter | None = None) -> Tensor:
@@ -215,7 +204,8 @@ def _train(
     graphs: GraphSet,
     mirror: Path | None,
     report: Reporter,
-    state: TrainingState | None,
+    state: TrainingState | None = None,
+    resuming: bool = False,
 ) -> dict[str, Any]:
     split = _split(config, graphs, mirror)
     features = Features.fit(str(config.features), graphs, _nodes_of(graphs, split.train))
@@ -223,6 +213,14 @@ def _train(
     model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
     ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
     trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
+    record = _record(config, graphs, split, features)
+    if resuming:
+        _check_unchanged(out, record, config.dataset)
+    else:
+        for name in RUN_FILES:
+            (out / name).unlink(missing_ok=True)
+    for leftover in (p for name in RUN_FILES for p in out.glob(f".{name}.*")):
+        leftover.unlink()  # of a write that was killed
     report.message(
         f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
         f"{graphs.num_classes} classes; features {config.features} ({x.size(1)})"
@@ -238,19 +236,12 @@ def _train(
             "at most (max_nodes)"
         )
     if state is not None:
-        stored = _read_json(out / "run.json").get("fingerprint")
-        if stored != graphs.fingerprint:
-            raise DataError(
-                f"{config.dataset}: not the data that the run in {out} was started with"
-            )
         trainer.restore(state)
         report.message(f"resuming after epoch {state.epoch}")
-
-    else:
-        for name in RUN_FILES:
-            (out / name).unlink(missing_ok=True)
+    elif resuming:
+        report.message("there is no checkpoint yet: starting again with the first epoch")
     write_atomic(out / "config.toml", config.to_toml().encode())
-    write_atomic(out / "run.json", _json(_record(graphs, split, features)))
+    write_atomic(out / "run.json", _json(record))
     saved = time.monotonic()
 
     def after_epoch(state: TrainingState) -> None:
@@ -300,6 +291,27 @@ def _finish(
     return results
 
 
+def _resolve(config: RunConfig, graphs: GraphSet) -> RunConfig:
+    """Put values in the place of those that depend on the data."""
+    path, node = Path(config.dataset), graphs.task == "node"
+    features = config.features or default_recipe(graphs)
+    wide = len(Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names) > 100
+    chosen: dict[str, Any] = {
+        "input_channels": 64 if wide else 0,
+        "dropout": 0.5 if node else 0.2,
+        "input_dropout": 0.5 if node else 0.0,
+    }
+    return config.replace(
+        {
+            # A path must mean the same file when the run is resumed from another folder.
+            "dataset": str(path.resolve()) if path.exists() else config.dataset,
+            "task": graphs.task,
+            "features": features,
+            **{key: value for key, value in chosen.items() if getattr(config, key) is None},
+        }
+    )
+
+
 def _split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:
     if config.splits == "drawn":
         return draw_split(graphs, config.fold)
@@ -316,14 +328,18 @@ def _nodes_of(graphs: GraphSet, part: Tensor) -> Tensor:
     return chosen[graphs.graph_of].nonzero().flatten()
 
 
-def _record(graphs: GraphSet, split: Split, features: Features) -> dict[str, Any]:
+def _record(
+    config: RunConfig, graphs: GraphSet, split: Split, features: Features
+) -> dict[str, Any]:
     packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
     return {
         "dataset": graphs.name,
         "source": graphs.source,
         "fingerprint": graphs.fingerprint,
         "class_names": list(graphs.class_names),
+        "config_hash": config.hash,
         "split": split.name,
+        "split_hash": split.hash,
         "split_sizes": [len(split.train), len(split.validation), len(split.test)],
         "features": features.to_dict(),
         "feature_names": features.names,
@@ -333,6 +349,20 @@ def _record(graphs: GraphSet, split: Split, features: Features) -> dict[str, Any
         },
         "threads": torch.get_num_threads(),
     }
+
+
+def _check_unchanged(out: Path, record: dict[str, Any], dataset: str) -> None:
+    """Refuse to go on with other data, another split or other settings than at the start."""
+    if not (out / "run.json").is_file():
+        return  # killed before it was written: nothing was trained yet
+    stored = _read_json(out / "run.json")
+    for key, text in {
+        "fingerprint": f"{dataset}: not the data",
+        "split_hash": f"split {record['split']}: not the split ({stored.get('split')})",
+        "config_hash": f"{out / 'config.toml'}: not the settings",
+    }.items():
+        if stored.get(key) != record[key]:
+            raise DataError(f"{text} that the run in {out} was started with")
 
 
 def _save_checkpoint(out: Path, state: TrainingState) -> None:

@@ -53,6 +53,8 @@ class TrainingState:
 
 def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> KerGNN:
     """Build the model that a configuration describes, with weights drawn from its seed."""
+    if not 0 <= config.seed < 2**32:
+        raise ValueError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
     torch.manual_seed(config.seed)
     return KerGNN(
         in_channels,
@@ -64,12 +66,13 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
         kernel=_kernels(config.kernel),
         num_hops=config.num_hops,
         max_nodes=config.max_nodes,
-        input_channels=config.input_channels,
+        input_channels=config.input_channels or None,
         normalize=config.normalize,
         update=config.update,
         step_weights=_numbers(config.step_weights),
         norm=config.norm,
-        dropout=config.dropout,
+        dropout=config.dropout or 0.0,
+        input_dropout=config.input_dropout or 0.0,
         readout=config.readout,
         task=task,
     )
@@ -167,8 +170,11 @@ class Trainer:
 
     def restore(self, state: TrainingState) -> None:
         """Go on from a saved state."""
-        self.model.load_state_dict(state.weights)
-        _load_optimizer(self.optimizer, state.optimizer)
+        try:
+            self.model.load_state_dict(state.weights)
+            _load_optimizer(self.optimizer, state.optimizer)
+        except (RuntimeError, KeyError, ValueError):
+            raise ValueError("the checkpoint does not fit the configuration") from None
         self.state = state
 
     def run(self, after_epoch: Callable[[TrainingState], None] = lambda state: None) -> None:
@@ -222,8 +228,7 @@ class Trainer:
             self.optimizer.step()
             total, count = total + loss.item() * len(y), count + len(y)
 
-        with calibrated_norms(self.model):
-            _logits(self.model, self.batches, self.train_part[:_CALIBRATION_GRAPHS])
+        self._calibrate()
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
         y = self.graphs.y[self.validation_part]
         figures = metrics(probabilities, y)
@@ -233,6 +238,19 @@ class Trainer:
         row |= {"learning_rate": learning_rate(self.config, epoch)}
         row |= {"seconds": time.perf_counter() - start}
         return row
+
+    def _calibrate(self) -> None:
+        """Estimate the batch statistics on random training graphs, batch by batch as in training.
+
+        Files are often sorted by class, so the first graphs would not do.
+        """
+        order = torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]
+        with calibrated_norms(self.model):
+            if self.graphs.task == "node":
+                _logits(self.model, self.batches, self.train_part)
+            else:
+                for which in torch.split(self.train_part[order], self.config.batch_size):
+                    _logits(self.model, self.batches, which, whole=True)
 
     def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield logits and classes, batch after batch, in an order drawn for this epoch."""
@@ -278,14 +296,15 @@ def predict_probabilities(model: KerGNN, batches: GraphBatches, which: Tensor) -
         return _logits(model, batches, which).softmax(1).cpu()
 
 
-def _logits(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
+def _logits(model: KerGNN, batches: GraphBatches, which: Tensor, whole: bool = False) -> Tensor:
+    """Return logits; without ``whole``, graphs are cut into pieces that fit into memory."""
     device = batches.x.device
     if model.task == "node":
-        whole = batches(torch.arange(len(batches.size), device=device))
-        out: Tensor = model(whole.x, whole.ego)[which.to(device)]
+        union = batches(torch.arange(len(batches.size), device=device))
+        out: Tensor = model(union.x, union.ego)[which.to(device)]
         return out
     parts = []
-    for chunk in _chunks(which, batches.size.cpu()):
+    for chunk in [which] if whole else _chunks(which, batches.size.cpu()):
         batch = batches(chunk.to(device))
         parts.append(model(batch.x, batch.ego, batch.batch, batch.num_graphs))
     return torch.cat(parts)

@@ -11,8 +11,9 @@ import time
 import pytest
 import torch
 
+from kergnn import runs
 from kergnn.cli import main
-from kergnn.data import load_graphs
+from kergnn.data import Features, get_split, load_graphs
 
 SMALL = ["--hidden", "4", "--layers", "1", "--epochs", "3", "--set", "batch_size=32"]
 
@@ -99,7 +100,7 @@ def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path
 
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps({"nodes": ["C", "Xx"], "edges": [[0, 1]]}))
-    assert "node label 'Xx', which the model was not trained on" in error_of(
+    assert "node label 'Xx', which the model does not know" in error_of(
         capsys, "predict", "runs/mine", "bad.jsonl"
     )
 
@@ -172,7 +173,8 @@ def test_without_a_command_there_is_help(capsys):
 
 def test_settings_come_from_file_options_and_assignments(tmp_path):
     (tmp_path / "c.toml").write_text("epochs = 2\nhidden_channels = 5\nnum_layers = 1\nseed = 4\n")
-    options = ["--config", "c.toml", "--hidden", "6", "--set", "num_steps=1", "--out", "run"]
+    options = ["--config", "c.toml", "--hidden", "6", "--steps", "3", "--out", "run"]
+    options += ["--set", "num_steps=1"]
     assert main(["train", "MUTAG", *options, "--quiet"]) == 0
     text = (tmp_path / "run" / "config.toml").read_text()
     for line in ("epochs = 2", "hidden_channels = 6", "num_steps = 1", "seed = 4"):
@@ -213,8 +215,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(capsys, tmp_path, arguments, m
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="kernel is 'wl'"):
-        main(["--debug", "train", "--kernel", "wl"])
+    for arguments in (["--debug", "train"], ["train", "--debug"]):
+        with pytest.raises(ValueError, match="kernel is 'wl'"):
+            main([*arguments, "--kernel", "wl"])
 
 
 def test_a_pickle_in_place_of_the_weights_is_refused(capsys, tmp_path):
@@ -306,7 +309,95 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
     assert process.wait() == 0, process.stderr.read()
     process.stderr.close()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
-    assert not list((tmp_path / "killed").glob("*.tmp*"))
+    assert not list((tmp_path / "killed").glob(".*"))
+
+
+def test_a_run_does_not_go_on_with_something_else(capsys, tmp_path):
+    """Other data, another split and other settings are refused, with or without a checkpoint."""
+    write_graphs(tmp_path / "mine.jsonl")
+    assert main(["train", "mine.jsonl", *SMALL, "--quiet", "--out", "run"]) == 0
+    capsys.readouterr()
+    (tmp_path / "run" / "results.json").unlink()
+    (tmp_path / "run" / ".config.toml.k1ll3d").write_text("half")
+    config = (tmp_path / "run" / "config.toml").read_text()
+
+    write_graphs(tmp_path / "mine.jsonl", count=31)
+    assert "mine.jsonl: not the data that the run" in error_of(capsys, "train", "--resume", "run")
+    write_graphs(tmp_path / "mine.jsonl")
+    for change in ("fold = 3", "seed = 7"):
+        key = change.split()[0]
+        (tmp_path / "run" / "config.toml").write_text(config.replace(f"{key} = 0", change))
+        assert "that the run in run was started with" in error_of(
+            capsys, "train", "--resume", "run"
+        )
+    (tmp_path / "run" / "config.toml").write_text(config)
+    assert main(["train", "--resume", "run", "--quiet"]) == 0
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_the_parts_of_a_split_go_where_they_belong(tmp_path, monkeypatch):
+    """The trainer sees training and validation part only, and features are fitted to training."""
+    given = {}
+
+    class Spy(runs.Trainer):
+        def __init__(self, config, model, graphs, x, ego, train, validation):
+            given.update(train=train, validation=validation)
+            super().__init__(config, model, graphs, x, ego, train, validation)
+
+    fit = Features.fit.__func__
+
+    def spying_fit(cls, recipe, graphs, nodes):
+        given["nodes"] = nodes
+        return fit(cls, recipe, graphs, nodes)
+
+    monkeypatch.setattr(runs, "Trainer", Spy)
+    monkeypatch.setattr(Features, "fit", classmethod(spying_fit))
+    assert main(["train", *SMALL, "--fold", "2", "--quiet", "--out", "run"]) == 0
+    graphs = load_graphs("MUTAG")
+    split = get_split(graphs, 2)
+    assert torch.equal(given["train"], split.train)
+    assert torch.equal(given["validation"], split.validation)
+    assert torch.equal(given["nodes"], torch.isin(graphs.graph_of, split.train).nonzero()[:, 0])
+
+
+def test_the_model_of_the_selected_epoch_is_tested_and_kept(tmp_path, monkeypatch):
+    """Later epochs count as worse here: the weights of the first remain and predict."""
+    record = runs.Trainer._record
+
+    def worse_and_worse(self, row):
+        record(self, {**row, "validation_accuracy": 1 / row["epoch"]})
+
+    monkeypatch.setattr(runs.Trainer, "_record", worse_and_worse)
+    assert main(["train", *SMALL, "--quiet", "--out", "long"]) == 0
+    assert main(["train", *SMALL, "--epochs", "1", "--quiet", "--out", "short"]) == 0
+    for name in ("model.safetensors", "predictions.csv"):
+        assert (tmp_path / "long" / name).read_bytes() == (tmp_path / "short" / name).read_bytes()
+
+
+def test_prediction_uses_the_ego_graphs_of_the_run(tmp_path, monkeypatch):
+    options = ["--hops", "2", "--max-nodes", "7", "--quiet", "--out", "run"]
+    assert main(["train", *SMALL, *options]) == 0
+    asked = []
+    original = runs.cached_ego_graphs
+
+    def spy(graphs, num_hops, max_nodes, progress):
+        asked.append((num_hops, max_nodes))
+        return original(graphs, num_hops, max_nodes, progress)
+
+    monkeypatch.setattr(runs, "cached_ego_graphs", spy)
+    assert main(["predict", "run", "MUTAG", "--out", "p.csv"]) == 0
+    assert asked == [(2, 7)]
+
+
+def test_names_with_brackets_are_shown_as_they_are(capsys, tmp_path):
+    write_graphs(tmp_path / "mine.jsonl", label=None)
+    lines = (tmp_path / "mine.jsonl").read_text().splitlines()
+    records = [{**json.loads(line), "label": f"[/c{i % 2}]"} for i, line in enumerate(lines)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, records)))
+    assert main(["datasets", "mine.jsonl"]) == 0
+    assert "[/c0]: 15, [/c1]: 15" in capsys.readouterr().out
+    assert main(["train", "mine.jsonl", *SMALL, "--out", "out[/a]"]) == 0
+    assert "out[/a]" in capsys.readouterr().out
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):

@@ -1,8 +1,11 @@
+import os
+import pickle
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.datasets import TUDataset
 
@@ -115,3 +118,41 @@ def test_benchmark_sets_have_the_published_sizes(name, facts):
     assert (graphs.num_graphs, graphs.num_nodes, graphs.num_classes) == facts
     if name == "MUTAG":
         assert torch.equal(graphs.edge_index, load_graphs("MUTAG").edge_index)
+
+
+def write_planetoid(folder, payload=None):
+    """Five papers of two topics; papers 3 and 5 are the test part, 4 has neither text nor topic."""
+    folder.mkdir(parents=True)
+    content = {
+        "x": sp.csr_matrix(np.eye(2, 3)),
+        "tx": sp.csr_matrix([[0.0, 0, 5], [0, 0, 3]]),
+        "allx": sp.csr_matrix(np.eye(3)),
+        "y": np.eye(2, dtype=int),
+        "ty": np.array([[0, 1], [1, 0]]),
+        "ally": np.array([[1, 0], [0, 1], [1, 0]]),
+        "graph": {0: [1, 5], 1: [0], 5: [0]},
+    }
+    for part, value in content.items():
+        value = payload if payload is not None and part == "graph" else value
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(value))
+    (folder / "ind.cora.test.index").write_text("5\n3\n")
+
+
+def test_planetoid_files_are_put_in_order(tmp_path):
+    write_planetoid(tmp_path / "planetoid")
+    graphs = load_graphs("Cora", tmp_path)
+    assert graphs.y.tolist() == [0, 1, 0, 0, -1, 1]
+    assert graphs.attributes[3].tolist() == [0, 0, 3]
+    assert graphs.attributes[5].tolist() == [0, 0, 5]
+    assert graphs.edge_index.tolist() == [[0, 0, 1, 5], [1, 5, 0, 0]]
+
+
+def test_a_malicious_planetoid_file_is_refused_and_not_executed(tmp_path):
+    class Malicious:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    write_planetoid(tmp_path / "planetoid", Malicious())
+    with pytest.raises(DataError, match=r"ind\.cora\.graph: cannot be read \(it asks for posix"):
+        load_graphs("Cora", tmp_path)
+    assert not (tmp_path / "executed").exists()

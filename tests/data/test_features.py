@@ -88,7 +88,7 @@ def test_labels_are_matched_by_name_not_by_number():
         (
             "label",
             {"label_names": (("C", "N", "Xx"),)},
-            "graph 0 has node label 'Xx', which the model was not",
+            "graph 0 has node label 'Xx', which the model does not know",
         ),
         ("label", {"labels": None}, "toy has 0 node labels a node, the model needs 1"),
         (

@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from kergnn.data import DataError, GraphSet, get_split
+from kergnn.data.splits import draw_split
 
 
 def graphs_of(y, task="graph"):
@@ -86,9 +88,31 @@ def test_published_node_splits_are_used_where_they_fit(tmp_path):
 
 
 def test_bad_folds_and_tiny_sets_are_named():
-    with pytest.raises(DataError, match="fold is 10: it must be from 0 to 9"):
-        get_split(graphs_of([0, 1, 2] * 4), 10)
+    for draw in (get_split, draw_split):
+        with pytest.raises(DataError, match="fold is 10: it must be from 0 to 9"):
+            draw(graphs_of([0, 1, 2] * 4), 10)
     with pytest.raises(DataError, match="Toy has one class only"):
         get_split(graphs_of([1] * 20), 0)
     with pytest.raises(DataError, match="Toy has 3 graphs with a class: at least 10"):
         get_split(graphs_of([0, 1, 2]), 0)
+
+
+def test_a_set_without_splits_of_its_own_takes_those_of_its_full_version(tmp_path):
+    (tmp_path / "splits").mkdir()
+    record = {"test": [0], "model_selection": [{"train": list(range(2, 12)), "validation": [1]}]}
+    (tmp_path / "splits" / "Toy_full_splits.json").write_text(json.dumps([record] * 10))
+    assert get_split(graphs_of([0, 1, 2] * 4), 0, tmp_path).test.tolist() == [0]
+
+
+def test_ten_splits_in_one_file_and_nodes_without_class(tmp_path):
+    (tmp_path / "wikipedia").mkdir()
+    masks = np.zeros((3, 10, 12), dtype=bool)
+    for part in range(3):
+        masks[part, 4, 4 * part : 4 * part + 4] = True
+    path = tmp_path / "wikipedia" / "chameleon_filtered.npz"
+    np.savez(path, train_masks=masks[0], val_masks=masks[1], test_masks=masks[2])
+    graphs = replace(graphs_of([0, 1, -1] * 4, "node"), name="Chameleon-filtered")
+    split = get_split(graphs, 4, tmp_path)
+    assert split.name == "published-4"
+    assert split.train.tolist() == [0, 1, 3]
+    assert split.test.tolist() == [9, 10]

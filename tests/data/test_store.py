@@ -1,5 +1,6 @@
 import os
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -127,3 +128,14 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
     monkeypatch.setenv("KERGNN_CACHE", str(tmp_path / "file"))  # not a directory
     graphs = random_set(3)
     assert cached_ego_graphs(graphs, 1, 10).num_nodes == graphs.num_nodes
+
+
+def test_sets_of_another_shape_have_another_key():
+    """The bytes of sizes and edges, one after the other, are the same for these two sets."""
+    one = replace(random_set(1), size=torch.tensor([3]), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    other = replace(
+        random_set(1), size=torch.tensor([3, 0, 1, 1, 2]), edge_index=torch.zeros(2, 0).long()
+    )
+    assert cached_ego_graphs(one, 1, None).num_nodes == 3
+    assert cached_ego_graphs(other, 1, None).num_nodes == 7
+    assert cached_ego_graphs(one, 2, None).size.tolist() == [3, 3, 3]

@@ -24,6 +24,14 @@ def test_statistics_are_those_of_the_batches_inside(model):
     torch.testing.assert_close(model[1].running_var, outputs.var(1).mean(0))
 
 
+def test_a_norm_that_saw_nothing_keeps_its_statistics(model):
+    model(torch.randn(10, 3))
+    before = model[1].running_mean.clone()
+    with calibrated_norms(model):
+        pass
+    assert torch.equal(model[1].running_mean, before)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_mode_and_momentum_are_left_as_they_were(model, training):
     model.train(training)

@@ -47,15 +47,27 @@ def test_named_normalisations_have_their_formula(normalize, function):
     torch.testing.assert_close(conv(x, ego), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("size", [1, 2, 10, 100, 300])
-def test_the_default_keeps_values_of_order_one(size):
-    """Ten layers on a clique, the densest neighbourhood there is: neither dying nor exploding."""
-    x = torch.randn(size, 16)
+def test_the_default_keeps_values_of_order_one(size, kernel):
+    """Ten layers on a clique, the densest neighbourhood there is: neither dying nor exploding.
+
+    Features have a mean, since gcn averages and would rightly make nothing of noise alone.
+    """
+    x = torch.randn(size, 16) + 1
     clique = torch.combinations(torch.arange(size)).T
     ego = EgoGraphs.from_edge_index(clique, size)
     for _ in range(10):
-        x = KerGNNConv(16, 16)(x, ego).detach()
+        x = KerGNNConv(16, 16, kernel=kernel)(x, ego).detach()
         assert 0.1 < x.pow(2).mean().sqrt() < 25
+
+
+def test_an_edge_index_is_cut_as_the_layer_says():
+    x, edge_index = random_graph(12, 0.5, seed=10)
+    conv = KerGNNConv(3, 4, num_hops=2, max_nodes=5).double()
+    ego = EgoGraphs.from_edge_index(edge_index, 12, num_hops=2, max_nodes=5)
+    assert torch.equal(conv(x, edge_index), conv(x, ego))
+    assert not torch.equal(conv(x, edge_index), KerGNNConv(3, 4).double()(x, edge_index))
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, MIXED])

@@ -77,6 +77,27 @@ def test_a_model_tells_a_hexagon_from_two_triangles_and_gin_does_not():
     torch.testing.assert_close(*pooled, rtol=0, atol=1e-6)
 
 
+def test_an_edge_index_is_cut_as_the_model_says():
+    x, edge_index = random_graph(12, 0.5, seed=5)
+    net = KerGNN(3, 4, 2, num_hops=2, max_nodes=5).double().eval()
+    ego = EgoGraphs.from_edge_index(edge_index, 12, num_hops=2, max_nodes=5)
+    assert torch.equal(net(x, edge_index), net(x, ego))
+    whole = EgoGraphs.from_edge_index(edge_index, 12, num_hops=2)
+    assert not torch.equal(net(x, ego), net(x, whole))
+
+
+def test_layers_are_followed_by_relu_and_dropout():
+    x, edge_index = random_graph(40, 0.2, seed=6)
+    net = KerGNN(3, 16, 2, dropout=0.5, input_dropout=0.5).double()
+    first, *layers = net.node_features(x, edge_index)
+    assert 0.3 < (first == 0).double().mean() < 0.7
+    for layer in layers:
+        assert (layer >= 0).all()
+        assert (layer == 0).double().mean() > 0.6  # half by ReLU, half of the rest by dropout
+    net.eval()
+    assert torch.equal(net.node_features(x, edge_index)[0], x)
+
+
 def test_dropout_is_off_in_evaluation():
     x, edge_index = random_graph(8, seed=4)
     net = KerGNN(3, 8, 2, dropout=0.5, norm=None).double()
@@ -148,6 +169,12 @@ def test_bad_batches_are_named():
     batch = torch.tensor([0, 0, 1, 2])
     with pytest.raises(ValueError, match="num_graphs is missing"):
         net(x, edge_index, batch)
+    with pytest.raises(ValueError, match="num_graphs is 4: without batch it must be 1"):
+        net(x, edge_index, None, 4)
+    with pytest.raises(ValueError, match="batch must be a tensor of integers"):
+        net(x, edge_index, batch.float(), 3)
+    with pytest.raises(ValueError, match=r"num_graphs is 1\.5"):
+        net(x, edge_index, batch, 1.5)
     with pytest.raises(ValueError, match="batch reaches from 0 to 2"):
         net(x, edge_index, batch, 2)
     with pytest.raises(ValueError, match=r"batch has shape \(3,\)"):

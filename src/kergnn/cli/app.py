@@ -63,12 +63,14 @@ def kergnn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
     try:
         code = app(arguments, prog_name="kergnn", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:
-        if "--debug" in arguments:
+        if debug:
             raise
         return _fail(*_explain(error))
     return code if isinstance(code, int) else 0

@@ -48,4 +48,4 @@ def datasets(
             "fingerprint": graphs.fingerprint,
         }.items():
             table.add_row(key, str(value))
-    Console(highlight=False, soft_wrap=True).print(table)
+    Console(highlight=False, soft_wrap=True, markup=False).print(table)

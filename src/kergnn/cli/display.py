@@ -20,7 +20,7 @@ _LINE_EVERY = 10
 @contextmanager
 def reporting(quiet: bool) -> Iterator[Reporter]:
     """Yield a reporter for standard output."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     if quiet:
         yield Reporter()
     elif not console.is_terminal or console.is_dumb_terminal:
@@ -97,4 +97,4 @@ def show_results(results: dict[str, Any], run: str) -> None:
     seconds = f"{results['seconds_per_epoch']:.2f} s an epoch, {results['seconds']:.0f} s in all"
     table.add_row("time", seconds)
     table.add_row("run", run)
-    Console(highlight=False, soft_wrap=True).print(table)
+    Console(highlight=False, soft_wrap=True, markup=False).print(table)

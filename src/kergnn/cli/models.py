@@ -27,7 +27,7 @@ def models() -> None:
     for name in sorted(kernel_names()):
         summary = (inspect.getdoc(get_kernel(name).function) or "").splitlines()[0]
         kernels.add_row(name, summary)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(table)
     console.print()
     console.print(kernels)

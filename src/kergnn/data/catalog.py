@@ -11,9 +11,13 @@ as for a user's own folder, which keeps the original names of the classes and un
 from __future__ import annotations
 
 import difflib
+import http.client
+import io
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -25,6 +29,7 @@ from torch_geometric.datasets import Planetoid, TUDataset
 
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
+from kergnn.data.planetoid import PARTS, read_planetoid
 from kergnn.data.store import cache_dir, write_atomic
 from kergnn.data.tu import read_tu_archive, read_tu_folder
 
@@ -152,9 +157,12 @@ def _find(files_needed: list[str], folder: str, url: str, name: str, mirror: Pat
 
 def _download(url: str, target: Path, name: str, looked: list[str]) -> None:
     try:
-        with urllib.request.urlopen(url, timeout=60) as response:
-            write_atomic(target, response.read())
-    except (urllib.error.URLError, OSError, ValueError) as error:
+        with urllib.request.urlopen(urllib.parse.quote(url, safe=":/"), timeout=60) as response:
+            content = response.read()
+        if target.suffix == ".zip" and not zipfile.is_zipfile(io.BytesIO(content)):
+            raise ValueError("what came was not a zip archive")
+        write_atomic(target, content)
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         places = ", ".join([*looked, str(target), url])
         close = difflib.get_close_matches(name, CATALOG, n=1)
@@ -167,16 +175,9 @@ def _download(url: str, target: Path, name: str, looked: list[str]) -> None:
 
 
 def _load_planetoid(name: str, mirror: Path | None) -> GraphSet:
-    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    needed = [f"ind.{name.lower()}.{part}" for part in parts]
+    needed = [f"ind.{name.lower()}.{part}" for part in PARTS]
     raw = _find(needed, "planetoid", Planetoid.url, name, mirror)
-    from torch_geometric.io import read_planetoid_data
-
-    try:
-        data = read_planetoid_data(str(raw), name.lower())
-    except Exception as error:
-        raise DataError(f"{raw}: cannot be read as {name} ({error!r})") from error
-    return _one_graph(name, data.edge_index, data.x, data.y, str(raw))
+    return _one_graph(name, *read_planetoid(raw, name), str(raw))
 
 
 def _load_chameleon(name: str, mirror: Path | None) -> GraphSet:
@@ -201,10 +202,13 @@ def _load_chameleon_filtered(name: str, mirror: Path | None) -> GraphSet:
             "it in a mirror directory (--data-mirror or KERGNN_DATASETS) as "
             "wikipedia/chameleon_filtered.npz"
         )
-    with np.load(path, allow_pickle=False) as record:
+    try:
+        record = dict(np.load(path, allow_pickle=False))
         x = torch.from_numpy(record["node_features"].astype(np.float32))
         y = torch.from_numpy(record["node_labels"].astype(np.int64))
         edges = torch.from_numpy(record["edges"].astype(np.int64))
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: cannot be read as {name} ({type(error).__name__})") from None
     edge_index = edges if edges.size(0) == 2 else edges.T.contiguous()
     return _one_graph(name, edge_index, x, y, str(path))
 
@@ -219,7 +223,7 @@ def _one_graph(
         edge_index=edge_index,
         y=y,
         class_names=tuple(str(c) for c in range(int(y.max()) + 1)),
-        attributes=x,
+        attributes=x.double(),
         source=source,
     )
 

@@ -130,7 +130,7 @@ class Features:
                 label = own[int(graphs.labels[unknown[0], column])]
                 raise DataError(
                     f"{graphs.name}, graph {int(graphs.graph_of[unknown[0]])} has node label "
-                    f"{label!r}, which the model was not trained on; it knows {', '.join(names)}"
+                    f"{label!r}, which the model does not know; it knows {', '.join(names)}"
                 )
             made.append(one_hot(position, len(names)).float())
         return torch.cat(made, dim=1)
@@ -141,8 +141,9 @@ class Features:
             raise DataError(
                 f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
             )
-        mean, scale = torch.tensor(self.mean), torch.tensor(self.scale)
-        return (graphs.attributes - mean) / scale
+        mean = torch.tensor(self.mean, dtype=torch.float64)
+        scale = torch.tensor(self.scale, dtype=torch.float64)
+        return ((graphs.attributes - mean) / scale).float()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

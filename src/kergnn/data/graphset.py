@@ -15,6 +15,10 @@ from torch_geometric.data import Data
 Task: TypeAlias = Literal["graph", "node"]
 
 
+# Attributes are kept in double precision and become single precision once they are standardised.
+LARGEST = 1e30
+
+
 class DataError(ValueError):
     """Data that cannot be used; the message names the file, the line and the value."""
 

@@ -19,13 +19,12 @@ the same keys and the same number of features. Empty lines are skipped.
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from kergnn.data.graphset import DataError, GraphSet, Task, encode
+from kergnn.data.graphset import LARGEST, DataError, GraphSet, Task, encode
 
 _KEYS = {"nodes", "edges", "features", "label", "targets", "id"}
 
@@ -128,7 +127,7 @@ class _Graph:
                     "features[0] has"
                 )
             for j, value in enumerate(row):
-                if type(value) not in (int, float) or not _fits_float32(value):
+                if type(value) not in (int, float) or not abs(value) < LARGEST:
                     raise DataError(f"features[{i}][{j}] is {_show(value)}: it must be a number")
         return features
 
@@ -167,14 +166,10 @@ def _parse(line: str) -> dict[str, Any]:
 def _name(value: Any, where: str) -> str:
     if type(value) not in (str, int) or value == "":
         raise DataError(f"{where} is {_show(value)}: it must be a string or an integer")
-    return str(value)
-
-
-def _fits_float32(value: float) -> bool:
-    try:
-        return math.isfinite(value) and abs(value) < 3e38
-    except OverflowError:
-        return False
+    name = str(value)
+    if not name.isprintable():
+        raise DataError(f"{where} is {_show(value)}: it must be printable")
+    return name
 
 
 def _show(value: Any) -> str:
@@ -208,7 +203,7 @@ def _join(path: Path, graphs: list[_Graph]) -> GraphSet:
     if graphs[0].features is not None:
         rows = [row for g in graphs for row in g.features or ()]
         width = len(rows[0]) if rows else 0
-        attributes = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), width)
+        attributes = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), width)
     return GraphSet(
         name=path.stem,
         task=task,

@@ -10,6 +10,7 @@ drawn, stratified by class and from fixed seeds, so that they are the same every
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,17 +42,25 @@ class Split:
     validation: Tensor
     test: Tensor
 
+    @property
+    def hash(self) -> str:
+        """A hash of the three parts."""
+        digest = hashlib.sha256()
+        for part in (self.train, self.validation, self.test):
+            digest.update(f"{len(part)}:".encode() + part.numpy().tobytes())
+        return digest.hexdigest()[:16]
+
 
 def get_split(graphs: GraphSet, fold: int, mirror: Path | None = None) -> Split:
     """Return split number ``fold`` of the ten, published if there is one, otherwise drawn."""
-    if not 0 <= fold < NUM_SPLITS:
-        raise DataError(f"fold is {fold}: it must be from 0 to {NUM_SPLITS - 1}")
+    _check_fold(fold)
     published = _published(graphs, fold, mirror) if mirror is not None else None
     return published or draw_split(graphs, fold)
 
 
 def draw_split(graphs: GraphSet, fold: int) -> Split:
     """Draw split number ``fold``, stratified by class."""
+    _check_fold(fold)
     y = graphs.y.numpy()
     known = np.flatnonzero(y >= 0)
     if len(known) < NUM_SPLITS:
@@ -72,6 +81,11 @@ def draw_split(graphs: GraphSet, fold: int) -> Split:
     return Split(f"drawn-{fold}", *(torch.from_numpy(part) for part in parts))
 
 
+def _check_fold(fold: int) -> None:
+    if not 0 <= fold < NUM_SPLITS:
+        raise DataError(f"fold is {fold}: it must be from 0 to {NUM_SPLITS - 1}")
+
+
 def _deal(y: NDArray[Any], num_hands: int, seed: int) -> NDArray[Any]:
     """Deal the members of each class in turn, shuffled: every hand gets its share of each class."""
     order = np.random.default_rng(seed).permutation(len(y))
@@ -87,6 +101,10 @@ def _published(graphs: GraphSet, fold: int, mirror: Path) -> Split | None:
             path = mirror / "splits" / f"{name}_splits.json"
             if path.is_file():
                 return _graph_split(graphs, fold, path)
+    elif graphs.name == "Chameleon-filtered":
+        path = mirror / "wikipedia" / "chameleon_filtered.npz"
+        if path.is_file():
+            return _node_split(graphs, fold, path)
     else:
         path = mirror / "splits" / f"{graphs.name.lower()}_split_0.6_0.2_{fold}.npz"
         if path.is_file():
@@ -111,11 +129,17 @@ def _graph_split(graphs: GraphSet, fold: int, path: Path) -> Split | None:
 def _node_split(graphs: GraphSet, fold: int, path: Path) -> Split | None:
     try:
         with np.load(path, allow_pickle=False) as record:
-            masks = [record[f"{name}_mask"].astype(bool) for name in ("train", "val", "test")]
-    except (ValueError, KeyError, OSError) as error:
-        raise DataError(f"{path}: not a file of masks ({error})") from error
+            one_file = "train_masks" in record
+            masks = [
+                record[f"{part}_masks"][fold] if one_file else record[f"{part}_mask"]
+                for part in ("train", "val", "test")
+            ]
+            masks = [mask.astype(bool) for mask in masks]
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        raise DataError(f"{path}: not a file of masks ({error})") from None
     stacked = np.stack(masks) if len({m.shape for m in masks}) == 1 else np.ones((3, 0))
     if stacked.shape[1:] != (graphs.num_nodes,) or stacked.sum(0).max() > 1:
         return None
-    train, validation, test = (torch.from_numpy(np.flatnonzero(mask)) for mask in masks)
+    known = graphs.y.numpy() >= 0
+    train, validation, test = (torch.from_numpy(np.flatnonzero(m & known)) for m in masks)
     return Split(f"published-{fold}", train, validation, test)

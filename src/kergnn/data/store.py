@@ -22,6 +22,8 @@ from kergnn.data.graphset import DataError, GraphSet
 from kergnn.egographs import EgoGraphs
 
 _NODES_PER_BLOCK = 50_000
+# To be raised when the rules by which ego-graphs are built change.
+_EGO_FORMAT = 1
 
 
 def cache_dir() -> Path:
@@ -105,7 +107,9 @@ def cached_ego_graphs(
     path = cache_dir() / "ego" / f"{key}.safetensors"
     with suppress(DataError, OSError, TypeError):
         tensors, _ = load_tensors(path)
-        return EgoGraphs(**tensors)
+        ego = EgoGraphs(**tensors)
+        if ego.num_nodes == graphs.num_nodes:
+            return ego
     ego = _build_in_blocks(graphs, num_hops, max_nodes, progress)
     with suppress(OSError):
         save_tensors(path, {f.name: getattr(ego, f.name) for f in fields(ego)})
@@ -113,7 +117,9 @@ def cached_ego_graphs(
 
 
 def _topology(graphs: GraphSet) -> str:
-    digest = hashlib.sha256(graphs.size.numpy().tobytes())
+    shape = (_EGO_FORMAT, graphs.num_graphs, graphs.edge_index.size(1))
+    digest = hashlib.sha256(repr(shape).encode())
+    digest.update(graphs.size.numpy().tobytes())
     digest.update(graphs.edge_index.contiguous().numpy().tobytes())
     return digest.hexdigest()[:24]
 

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.graphset import LARGEST, DataError, GraphSet
 
 Reader: TypeAlias = Callable[[str], "bytes | None"]
 
@@ -67,7 +67,7 @@ def _read(name: str, read: Reader, file: str, source: str) -> GraphSet:
     for suffix in _SUFFIXES:
         content = read(suffix)
         if content is not None:
-            kind = np.float32 if suffix == "node_attributes" else np.int64
+            kind = np.float64 if suffix == "node_attributes" else np.int64
             tables[suffix] = _table(content, kind, file.format(suffix))
         elif suffix in _SUFFIXES[:3]:
             raise DataError(f"{file.format(suffix)}: file is missing")
@@ -123,21 +123,21 @@ def _table(content: bytes, kind: type, file: str) -> NDArray[Any]:
     except (ValueError, OverflowError, Warning):
         pass  # the fault is found below
     lines = text.count("\n") + 1
-    if table is None or len(table) != lines or not np.isfinite(table).all():
+    if table is None or len(table) != lines or not (np.abs(table) < LARGEST).all():
         raise DataError(_first_fault(text, kind, file))
     return table
 
 
 def _first_fault(text: str, kind: type, file: str) -> str:
     """Find the line that the fast parser stumbled over."""
-    wanted = "a number" if kind is np.float32 else "an integer"
+    wanted = "a number" if kind is np.float64 else "an integer"
     width = None
     for number, line in enumerate(text.split("\n"), start=1):
         cells = [cell.strip() for cell in line.split(",")]
         for cell in cells:
             try:
                 with np.errstate(over="ignore"):
-                    valid = bool(np.isfinite(kind(cell)))
+                    valid = bool(np.abs(kind(cell)) < LARGEST)
             except (ValueError, OverflowError):
                 valid = False
             if not valid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,11 +25,13 @@ def calibrated_norms(model: nn.Module) -> Iterator[None]:
                 net(batch.x, EgoGraphs.from_data(batch), batch.batch, batch.num_graphs)
         net.eval()
 
-    Batches count alike; the model's mode is left as it was.
+    Batches count alike; the model's mode is left as it was, and so are the statistics of a norm
+    that saw no batch inside (a batch of one graph has no variance).
     """
     was_training = model.training
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]
+    before = [copy.deepcopy(norm.state_dict()) for norm in norms]
     model.eval()
     for norm in norms:
         norm.reset_running_stats()
@@ -38,6 +41,8 @@ def calibrated_norms(model: nn.Module) -> Iterator[None]:
         with torch.no_grad():
             yield
     finally:
-        for norm, momentum in zip(norms, momenta, strict=True):
+        for norm, momentum, state in zip(norms, momenta, before, strict=True):
             norm.momentum = momentum
+            if norm.num_batches_tracked == 0:
+                norm.load_state_dict(state)
         model.train(was_training)

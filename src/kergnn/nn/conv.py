@@ -42,7 +42,9 @@ class KerGNNConv(nn.Module):
             - ``"size"``: :math:`q_p`;
             - ``"root"``: :math:`r_p`, which undoes that ``rw`` is quadratic in the features;
             - ``"log"``: :math:`\mathrm{sign}(r_p) \log_2(1 + |r_p|)`, which in addition grows only
-              with the logarithm of the neighbourhood, and stays of order one at any depth.
+              with the logarithm of the neighbourhood and with the number of steps, at any depth.
+
+            Kernels without walks (``"gcn"``) are normalised by their definition and left alone.
         update: the function u of Definition 4, which sees the node's own features too: ``None``
             for :math:`\phi = k`; ``"linear"`` for :math:`\phi = V [x_v \,\|\, k(v)] + c`;
             ``"mlp"`` for the same with a hidden layer of D units and ReLU.
@@ -97,7 +99,7 @@ class KerGNNConv(nn.Module):
             )
             for name, count in self.kernels.items()
         )
-        self.trainable_steps = step_weights == "trainable"
+        self.trainable_steps = isinstance(step_weights, str) and step_weights == "trainable"
         initial = _initial_step_weights(step_weights, self.num_steps, self.kernels)
         if self.trainable_steps:
             self.step_weight = nn.Parameter(initial.clone())
@@ -134,9 +136,9 @@ class KerGNNConv(nn.Module):
 
     def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
         K: Tensor = group(x, ego, self.num_steps)
-        K = normalize_values(K, ego.size, group.filter_size, self.normalize)
         if not group.kernel.walks:
             return K.squeeze(0)
+        K = normalize_values(K, ego.size, group.filter_size, self.normalize)
         return torch.einsum("p,pni->ni", self.step_weight.to(K.dtype), K)
 
     def filters(self) -> tuple[Tensor, Tensor]:

@@ -39,6 +39,7 @@ class KerGNN(nn.Module):
         step_weights: see :class:`KerGNNConv`.
         norm: ``"batch"``, ``"layer"`` or ``None``: normalisation of each layer's output.
         dropout: probability of dropping a feature after each layer and within the head.
+        input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
@@ -66,6 +67,7 @@ class KerGNN(nn.Module):
         step_weights: str | Sequence[float] | None = None,
         norm: str | None = "batch",
         dropout: float = 0.0,
+        input_dropout: float = 0.0,
         readout: str = "sum",
         task: str = "graph",
         engine: str = "auto",
@@ -75,7 +77,9 @@ class KerGNN(nn.Module):
         hidden_channels = check_integer("hidden_channels", hidden_channels, minimum=1)
         self.out_channels = check_integer("out_channels", out_channels, minimum=1)
         num_layers = check_integer("num_layers", num_layers, minimum=1)
-        sizes = [filter_size] * num_layers if isinstance(filter_size, int) else list(filter_size)
+        several = isinstance(filter_size, Sequence)
+        sizes = list(filter_size) if isinstance(filter_size, Sequence) else [filter_size]
+        sizes = sizes if several else sizes * num_layers
         if len(sizes) != num_layers:
             raise ValueError(
                 f"filter_size is {filter_size!r}: it must be one number or one for each of the "
@@ -84,8 +88,9 @@ class KerGNN(nn.Module):
         check_choice("norm", norm, ["batch", "layer", None])
         check_choice("readout", readout, ["sum", "mean"])
         check_choice("task", task, ["graph", "node"])
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout is {dropout!r}: it must be at least 0 and below 1")
+        for name, value in (("dropout", dropout), ("input_dropout", input_dropout)):
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} is {value!r}: it must be at least 0 and below 1")
         self.num_hops, self.max_nodes = num_hops, max_nodes
         self.readout, self.task = readout, task
 
@@ -112,6 +117,7 @@ class KerGNN(nn.Module):
             self.norms.append(_norm(norm, hidden_channels))
             channels = hidden_channels
             width += hidden_channels
+        self.input_dropout = nn.Dropout(input_dropout)
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(
             _norm(norm, width),
@@ -130,6 +136,7 @@ class KerGNN(nn.Module):
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
+        x = self.input_dropout(x)
         features = [x if self.input_map is None else self.input_map(x)]
         for conv, norm in zip(self.convs, self.norms, strict=True):
             features.append(self.dropout(norm(conv(features[-1], ego)).relu()))
@@ -158,9 +165,14 @@ class KerGNN(nn.Module):
 
     def _read_out(self, features: Tensor, batch: Tensor | None, num_graphs: int | None) -> Tensor:
         if batch is None:
+            if num_graphs not in (None, 1):
+                raise ValueError(f"num_graphs is {num_graphs}: without batch it must be 1 or None")
             batch, num_graphs = features.new_zeros(features.size(0), dtype=torch.long), 1
         if num_graphs is None:
             raise ValueError("num_graphs is missing: it must be given together with batch")
+        num_graphs = check_integer("num_graphs", num_graphs, minimum=0)
+        if not isinstance(batch, Tensor) or batch.dtype != torch.long:
+            raise ValueError("batch must be a tensor of integers (torch.long)")
         if batch.shape != features.shape[:1]:
             raise ValueError(
                 f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({features.size(0)},)"
