@@ -64,26 +64,56 @@ filters = st.builds(
 )
 
 
+def assert_values_and_gradients_equal(kernel, oracle, graph, filters, num_steps, hops, max_nodes):
+    x, edge_index = graph
+    adjacency, attributes = filters
+    variables = [t.clone().requires_grad_() for t in (x, adjacency.triu(1), attributes)]
+    x, free, attributes = variables
+    upper = free.triu(1)
+    adjacency = upper + upper.transpose(1, 2)
+    ego = EgoGraphs.from_edge_index(edge_index, x.size(0), hops, max_nodes)
+    K = kernel(x, ego, adjacency, attributes, num_steps)
+    expected = brute_force(oracle, x, edge_index, adjacency, attributes, num_steps, hops, max_nodes)
+    torch.testing.assert_close(K, expected, rtol=1e-9, atol=1e-9)
+    if not K.numel():
+        return
+    weight = torch.linspace(0.5, 1.5, K.numel(), dtype=K.dtype).reshape(K.shape)
+    options = {"allow_unused": True, "materialize_grads": True}
+    got = torch.autograd.grad((K * weight).sum(), variables, **options)
+    want = torch.autograd.grad((expected * weight).sum(), variables, **options)
+    for g, w in zip(got, want, strict=True):
+        torch.testing.assert_close(g, w, rtol=1e-9, atol=1e-9 * max(1, float(w.abs().sum())))
+
+
 @settings(max_examples=40, deadline=None)
 @given(graphs, filters, st.integers(0, 4), st.integers(0, 3), st.none() | st.integers(1, 5))
 def test_rw_equals_the_kronecker_product(graph, filters, num_steps, num_hops, max_nodes):
-    x, edge_index = graph
-    ego = EgoGraphs.from_edge_index(edge_index, x.size(0), num_hops, max_nodes)
-    K = random_walk(x, ego, *filters, num_steps)
-    expected = brute_force(
-        kronecker_kernel, x, edge_index, *filters, num_steps, num_hops, max_nodes
+    assert_values_and_gradients_equal(
+        random_walk, kronecker_kernel, graph, filters, num_steps, num_hops, max_nodes
     )
-    torch.testing.assert_close(K, expected, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=25, deadline=None)
-@given(graphs, filters, st.integers(0, 2))
-def test_rw_step_equals_the_enumeration_of_walks(graph, filters, num_steps):
-    x, edge_index = graph
-    ego = EgoGraphs.from_edge_index(edge_index, x.size(0))
-    K = step_random_walk(x, ego, *filters, num_steps)
-    expected = brute_force(enumerated_walk_kernel, x, edge_index, *filters, num_steps)
-    torch.testing.assert_close(K, expected, rtol=1e-9, atol=1e-9)
+@given(
+    st.builds(
+        random_graph,
+        num_nodes=st.integers(0, 5),
+        probability=st.floats(0, 1),
+        seed=st.integers(0, 10**6),
+    ),
+    st.builds(
+        random_filters,
+        num_filters=st.integers(1, 2),
+        filter_size=st.integers(1, 3),
+        seed=st.integers(0, 10**6),
+    ),
+    st.integers(0, 4),
+    st.integers(1, 2),
+)
+def test_rw_step_equals_the_enumeration_of_walks(graph, filters, num_steps, num_hops):
+    assert_values_and_gradients_equal(
+        step_random_walk, enumerated_walk_kernel, graph, filters, num_steps, num_hops, None
+    )
 
 
 def test_a_value_computed_by_hand():
