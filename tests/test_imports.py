@@ -15,7 +15,7 @@ LAYERS = [
     {"engine"},
     {"nn", "testing"},
     {"data", "config"},
-    {"batches"},
+    {"batches", "outputs"},
     {"training"},
     {"runs", "bench"},
     {"cli"},

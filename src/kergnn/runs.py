@@ -16,19 +16,16 @@ Every file is written under another name, synced and renamed. Nothing is pickled
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from kergnn.batches import GraphBatches
@@ -47,6 +44,7 @@ from kergnn.data import (
 from kergnn.data.splits import draw_split
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.nn import KerGNN
+from kergnn.outputs import curves, metrics_table, prediction_table
 from kergnn.training import (
     Trainer,
     TrainingState,
@@ -161,43 +159,6 @@ def predict(run: TrainedRun, graphs: GraphSet, reporter: Reporter | None = None)
     return predict_probabilities(run.model, batches, torch.arange(count))
 
 
-def prediction_table(
-    run_task: str,
-    graphs: GraphSet,
-    which: Tensor,
-    probabilities: Tensor,
-    class_names: Sequence[str],
-) -> str:
-    """Return predictions as CSV: position, classes by their names, a probability for each class.
-
-    Where the graphs have ids or classes of their own, these are repeated.
-    """
-    head = ["graph"] if run_task == "graph" else ["graph", "node"]
-    with_truth = run_task == graphs.task and bool((graphs.y >= 0).any())
-    if graphs.ids:
-        head.append("id")
-    if with_truth:
-        head.append("true")
-    head += ["predicted", *(f"p({name})" for name in class_names)]
-    rows: list[list[Any]] = [head]
-    predicted = probabilities.argmax(1).tolist()
-    row: list[Any]
-    for i, position in enumerate(which.tolist()):
-        if run_task == "graph":
-            graph, row = position, [position]
-        else:
-            graph = int(graphs.graph_of[position])
-            row = [graph, position - int(graphs.ptr[graph])]
-        if graphs.ids:
-            row.append(graphs.ids[graph])
-        if with_truth:
-            known = int(graphs.y[position])
-            row.append(graphs.class_names[known] if known >= 0 else "")
-        row += [class_names[predicted[i]], *(f"{p:.6f}" for p in probabilities[i].tolist())]
-        rows.append(row)
-    return _csv(rows)
-
-
 def _train(
     config: RunConfig,
     out: Path,
@@ -281,11 +242,11 @@ def _finish(
         "seconds_per_epoch": seconds[len(seconds) // 2],
         "seconds": sum(seconds),
     }
-    write_atomic(out / "metrics.csv", _metrics_csv(state.history).encode())
+    write_atomic(out / "metrics.csv", metrics_table(state.history).encode())
     save_tensors(out / "model.safetensors", state.best_weights)
     table = prediction_table(graphs.task, graphs, split.test, probabilities, graphs.class_names)
     write_atomic(out / "predictions.csv", table.encode())
-    write_atomic(out / "curves.svg", _curves(config, state))
+    write_atomic(out / "curves.svg", curves(state.history, config.metric, state.best_epoch))
     write_atomic(out / "results.json", _json(results))
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
     return results
@@ -372,7 +333,7 @@ def _save_checkpoint(out: Path, state: TrainingState) -> None:
     tensors |= {f"optimizer.{k}": t for k, t in state.optimizer.items()}
     record = {"epoch": state.epoch, "best_epoch": state.best_epoch, "history": state.history}
     save_tensors(out / "checkpoint.safetensors", tensors, record)
-    write_atomic(out / "metrics.csv", _metrics_csv(state.history).encode())
+    write_atomic(out / "metrics.csv", metrics_table(state.history).encode())
 
 
 def _load_checkpoint(out: Path) -> TrainingState:
@@ -413,35 +374,3 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _json(record: dict[str, Any]) -> bytes:
     return (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _metrics_csv(history: list[dict[str, float]]) -> str:
-    rows: list[list[Any]] = [list(history[0])]
-    return _csv(rows + [list(row.values()) for row in history])
-
-
-def _csv(rows: list[list[Any]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
-
-
-def _curves(config: RunConfig, state: TrainingState) -> bytes:
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    loss, score = figure.subplots(1, 2)
-    epochs = [row["epoch"] for row in state.history]
-    marker = "o" if len(epochs) < 3 else ""
-    for name, label in (("train_loss", "training"), ("validation_loss", "validation")):
-        loss.plot(epochs, [row[name] for row in state.history], marker=marker, label=label)
-    loss.set(xlabel="epoch", ylabel="loss", ylim=(0, None))
-    key = f"validation_{config.metric}"
-    values = [row[key] for row in state.history]
-    score.plot(epochs, values, marker=marker, color="C1", label="validation")
-    score.set(xlabel="epoch", ylabel=config.metric.replace("_", " "), ylim=(0, 1.02))
-    for axes in (loss, score):
-        axes.axvline(state.best_epoch, color="0.6", linestyle=":", label="selected epoch")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()

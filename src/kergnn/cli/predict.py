@@ -23,7 +23,8 @@ def predict(
     from kergnn.cli.display import reporting
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
-    from kergnn.runs import load_run, prediction_table
+    from kergnn.outputs import prediction_table
+    from kergnn.runs import load_run
     from kergnn.runs import predict as predict_graphs
 
     if out is not None and out.exists() and Path(input).exists() and out.samefile(input):
