@@ -37,7 +37,9 @@ def bench(
     from kergnn.data import mirror_dir
     from kergnn.data.store import write_atomic
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 120
     chosen = datasets or (["MUTAG"] if quick else list(DEFAULT_DATASETS))
     with console.status("bench") as status:
 
