@@ -9,6 +9,7 @@ from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.training import (
     Trainer,
+    TrainingState,
     _epoch_seed,
     build_model,
     learning_rate,
@@ -179,7 +180,7 @@ def test_a_training_step_is_adam_with_all_settings(mutag):
         "dropout": 0.0,
     }
     t, other = trainer(mutag, **changes), trainer(mutag, **changes)
-    t.state.epoch = other.state.epoch = 2  # in the middle of the schedule
+    t.state = other.state = TrainingState(epoch=2)  # in the middle of the schedule
     t._train_and_validate()
 
     torch.manual_seed(_epoch_seed(0, 2))

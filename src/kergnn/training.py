@@ -30,7 +30,7 @@ _EVALUATION_NODES = 20_000
 _CALIBRATION_GRAPHS = 1024
 
 
-@dataclass
+@dataclass(frozen=True)
 class TrainingState:
     """What a run knows after some epochs; enough to go on as if it had not stopped.
 
@@ -265,19 +265,21 @@ class Trainer:
             yield self.model(batch.x, batch.ego, batch.batch, batch.num_graphs), batch.y
 
     def _record(self, row: dict[str, float]) -> None:
-        state, key = self.state, f"validation_{self.config.metric}"
-        weights, optimizer = _copy(self.model), _optimizer_tensors(self.optimizer)
-        state.epoch += 1
-        state.history.append(row)
-        state.weights, state.optimizer = weights, optimizer
-        best = state.history[state.best_epoch - 1] if state.best_epoch else None
+        old, key = self.state, f"validation_{self.config.metric}"
         # Validation parts are small and accuracies tie often: the loss decides then.
-        if best is None or (row[key], -row["validation_loss"]) > (
-            best[key],
-            -best["validation_loss"],
-        ):
-            state.best_epoch = state.epoch
-            state.best_weights = weights
+        score = (row[key], -row["validation_loss"])
+        best = old.history[old.best_epoch - 1] if old.best_epoch else None
+        better = best is None or score > (best[key], -best["validation_loss"])
+        weights = _copy(self.model)
+        # One assignment: an interrupt finds the state of the epoch before or of this one.
+        self.state = TrainingState(
+            epoch=old.epoch + 1,
+            history=[*old.history, row],
+            best_epoch=old.epoch + 1 if better else old.best_epoch,
+            best_weights=weights if better else old.best_weights,
+            weights=weights,
+            optimizer=_optimizer_tensors(self.optimizer),
+        )
 
 
 def learning_rate(config: RunConfig, epoch: int) -> float:
