@@ -17,7 +17,8 @@ LAYERS = [
     {"data", "config"},
     {"batches", "outputs"},
     {"training"},
-    {"runs", "bench"},
+    {"preparation"},
+    {"runs", "bench", "evaluation"},
     {"cli"},
 ]
 

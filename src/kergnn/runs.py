@@ -29,22 +29,19 @@ import torch
 from torch import Tensor
 
 from kergnn.batches import GraphBatches
-from kergnn.config import ConfigError, RunConfig, load_config
+from kergnn.config import RunConfig, load_config
 from kergnn.data import (
     DataError,
     Features,
     GraphSet,
     Split,
     cached_ego_graphs,
-    default_recipe,
-    get_split,
     load_graphs,
-    mirror_dir,
 )
-from kergnn.data.splits import draw_split
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.nn import KerGNN
 from kergnn.outputs import curves, metrics_table, prediction_table
+from kergnn.preparation import find_split, hide_test, prepare_trainer, resolve_config
 from kergnn.training import (
     Trainer,
     TrainingState,
@@ -101,14 +98,8 @@ def start_run(
 
     Files of an earlier run there are removed, once it is certain that the new one can start.
     """
-    if config.task not in (None, "graph", "node"):
-        raise ConfigError(f"task is {config.task!r}: it must be 'graph' or 'node'")
     graphs = load_graphs(config.dataset, mirror)
-    if config.task is not None and config.task != graphs.task:
-        raise ConfigError(
-            f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
-        )
-    return _train(_resolve(config, graphs), out, graphs, mirror, reporter or Reporter())
+    return _train(resolve_config(config, graphs), out, graphs, mirror, reporter or Reporter())
 
 
 def resume_run(
@@ -168,12 +159,9 @@ def _train(
     state: TrainingState | None = None,
     resuming: bool = False,
 ) -> dict[str, Any]:
-    split = _split(config, graphs, mirror)
-    features = Features.fit(str(config.features), graphs, _nodes_of(graphs, split.train))
-    x = features(graphs)
-    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
+    split = find_split(config, graphs, mirror)
     ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
-    trainer = Trainer(config, model, graphs, x, ego, split.train, split.validation)
+    trainer, features = prepare_trainer(config, hide_test(graphs, ego, split))
     record = _record(config, graphs, split, features)
     if resuming:
         _check_unchanged(out, record, config.dataset)
@@ -184,7 +172,7 @@ def _train(
         leftover.unlink()  # of a write that was killed
     report.message(
         f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
-        f"{graphs.num_classes} classes; features {config.features} ({x.size(1)})"
+        f"{graphs.num_classes} classes; features {config.features} ({len(features.names)})"
     )
     report.message(
         f"split {split.name}: {len(split.train)} {graphs.task}s for training, "
@@ -218,15 +206,21 @@ def _train(
         if trainer.state.epoch:
             _save_checkpoint(out, trainer.state)
         raise
-    return _finish(out, config, trainer, graphs, split)
+    batches = GraphBatches(graphs, features(graphs), ego, trainer.device)
+    return _finish(out, config, trainer, graphs, split, batches)
 
 
 def _finish(
-    out: Path, config: RunConfig, trainer: Trainer, graphs: GraphSet, split: Split
+    out: Path,
+    config: RunConfig,
+    trainer: Trainer,
+    graphs: GraphSet,
+    split: Split,
+    batches: GraphBatches,
 ) -> dict[str, Any]:
     """Look at the test part, once, and write what remains of the run."""
     state = trainer.state
-    probabilities = predict_probabilities(trainer.model, trainer.batches, split.test)
+    probabilities = predict_probabilities(trainer.model, batches, split.test)
     best = state.history[state.best_epoch - 1]
     seconds = sorted(row["seconds"] for row in state.history)
     results = {
@@ -250,43 +244,6 @@ def _finish(
     write_atomic(out / "results.json", _json(results))
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
     return results
-
-
-def _resolve(config: RunConfig, graphs: GraphSet) -> RunConfig:
-    """Put values in the place of those that depend on the data."""
-    path, node = Path(config.dataset), graphs.task == "node"
-    features = config.features or default_recipe(graphs)
-    wide = len(Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names) > 100
-    chosen: dict[str, Any] = {
-        "input_channels": 64 if wide else 0,
-        "dropout": 0.5 if node else 0.2,
-        "input_dropout": 0.5 if node else 0.0,
-    }
-    return config.replace(
-        {
-            # A path must mean the same file when the run is resumed from another folder.
-            "dataset": str(path.resolve()) if path.exists() else config.dataset,
-            "task": graphs.task,
-            "features": features,
-            **{key: value for key, value in chosen.items() if getattr(config, key) is None},
-        }
-    )
-
-
-def _split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:
-    if config.splits == "drawn":
-        return draw_split(graphs, config.fold)
-    if config.splits != "published":
-        raise ConfigError(f"splits is {config.splits!r}: it must be 'published' or 'drawn'")
-    return get_split(graphs, config.fold, mirror_dir(mirror))
-
-
-def _nodes_of(graphs: GraphSet, part: Tensor) -> Tensor:
-    if graphs.task == "node":
-        return part
-    chosen = torch.zeros(graphs.num_graphs, dtype=torch.bool)
-    chosen[part] = True
-    return chosen[graphs.graph_of].nonzero().flatten()
 
 
 def _record(

@@ -4,7 +4,7 @@ from kergnn.data.catalog import CATALOG, load_graphs, mirror_dir, where_availabl
 from kergnn.data.features import RECIPES, Features, default_recipe
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
-from kergnn.data.splits import NUM_SPLITS, Split, get_split
+from kergnn.data.splits import NUM_SPLITS, Split, draw_split, get_split
 from kergnn.data.store import cached_ego_graphs
 from kergnn.data.tu import read_tu_archive, read_tu_folder
 
@@ -19,6 +19,7 @@ __all__ = [
     "Task",
     "cached_ego_graphs",
     "default_recipe",
+    "draw_split",
     "get_split",
     "load_graphs",
     "mirror_dir",

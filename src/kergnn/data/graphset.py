@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -91,6 +91,22 @@ class GraphSet:
         both = torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
         code = torch.from_numpy(np.unique(both.numpy()))
         return torch.bincount(code // max(self.num_nodes, 1), minlength=self.num_nodes)
+
+    def select(self, which: Tensor) -> GraphSet:
+        """Return the graphs ``which`` (ascending positions) as a set of their own."""
+        kept = torch.zeros(self.num_graphs, dtype=torch.bool)
+        kept[which] = True
+        node = kept[self.graph_of]
+        position = node.cumsum(0) - 1
+        return replace(
+            self,
+            size=self.size[kept],
+            edge_index=position[self.edge_index[:, node[self.edge_index[0]]]],
+            y=self.y[kept if self.task == "graph" else node],
+            labels=None if self.labels is None else self.labels[node],
+            attributes=None if self.attributes is None else self.attributes[node],
+            ids=tuple(name for name, keep in zip(self.ids, kept.tolist(), strict=False) if keep),
+        )
 
     def to_data_list(self, x: Tensor) -> list[Data]:
         """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d)."""

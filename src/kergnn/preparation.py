@@ -1,0 +1,116 @@
+"""From a configuration to a training: settings, split, features, and what may be known before the
+test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kergnn.batches import GraphBatches
+from kergnn.config import ConfigError, RunConfig
+from kergnn.data import (
+    Features,
+    GraphSet,
+    Split,
+    default_recipe,
+    draw_split,
+    get_split,
+    mirror_dir,
+)
+from kergnn.egographs import EgoGraphs
+from kergnn.training import Trainer, build_model
+
+
+@dataclass(frozen=True)
+class Development:
+    """All that training and selection may know of a data set: the test part is not in it.
+
+    Args:
+        graphs: the graphs of the training and the validation part only; or, where nodes have
+            classes, the whole graph without the classes of the test nodes.
+        ego: the ego-graphs of their nodes.
+        train: positions of the training graphs or nodes.
+        validation: positions of the validation graphs or nodes.
+    """
+
+    graphs: GraphSet
+    ego: EgoGraphs
+    train: Tensor
+    validation: Tensor
+
+
+def hide_test(graphs: GraphSet, ego: EgoGraphs, split: Split) -> Development:
+    """Take the test part away, and all that is in no part."""
+    kept = torch.cat([split.train, split.validation]).sort().values
+    if graphs.task == "node":
+        y = torch.full_like(graphs.y, -1)
+        y[kept] = graphs.y[kept]
+        return Development(replace(graphs, y=y), ego, split.train, split.validation)
+    cut = GraphBatches(graphs, torch.empty(graphs.num_nodes, 0), ego, torch.device("cpu"))
+    return Development(
+        graphs.select(kept),
+        cut(kept).ego,
+        torch.searchsorted(kept, split.train),
+        torch.searchsorted(kept, split.validation),
+    )
+
+
+def prepare_trainer(config: RunConfig, development: Development) -> tuple[Trainer, Features]:
+    """Fit the features to the training part and build the model and its trainer."""
+    graphs, train = development.graphs, development.train
+    features = Features.fit(str(config.features), graphs, _nodes_of(graphs, train))
+    x = features(graphs)
+    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
+    trainer = Trainer(
+        config, model, graphs, x, development.ego, development.train, development.validation
+    )
+    return trainer, features
+
+
+def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
+    """Put values in the place of those that depend on the data."""
+    if config.task not in (None, "graph", "node"):
+        raise ConfigError(f"task is {config.task!r}: it must be 'graph' or 'node'")
+    if config.task is not None and config.task != graphs.task:
+        raise ConfigError(
+            f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
+        )
+    path, node = Path(config.dataset), graphs.task == "node"
+    features = config.features or default_recipe(graphs)
+    wide = len(Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names) > 100
+    chosen: dict[str, Any] = {
+        "input_channels": 64 if wide else 0,
+        "dropout": 0.5 if node else 0.2,
+        "input_dropout": 0.5 if node else 0.0,
+    }
+    return config.replace(
+        {
+            # A path must mean the same file when the run is resumed from another folder.
+            "dataset": str(path.resolve()) if path.exists() else config.dataset,
+            "task": graphs.task,
+            "features": features,
+            **{key: value for key, value in chosen.items() if getattr(config, key) is None},
+        }
+    )
+
+
+def find_split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:
+    """Return the split that a configuration names."""
+    if config.splits == "drawn":
+        return draw_split(graphs, config.fold)
+    if config.splits != "published":
+        raise ConfigError(f"splits is {config.splits!r}: it must be 'published' or 'drawn'")
+    return get_split(graphs, config.fold, mirror_dir(mirror))
+
+
+def _nodes_of(graphs: GraphSet, part: Tensor) -> Tensor:
+    if graphs.task == "node":
+        return part
+    chosen = torch.zeros(graphs.num_graphs, dtype=torch.bool)
+    chosen[part] = True
+    return chosen[graphs.graph_of].nonzero().flatten()
