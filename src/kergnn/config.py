@@ -31,7 +31,7 @@ class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
     TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
-    ``readout`` are arguments of :class:`kergnn.KerGNN`.
+    ``head_channels`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``.
     """
 
     # Data
@@ -41,6 +41,7 @@ class RunConfig:
     splits: str = "published"  # "published" where there are any, or "drawn"
     fold: int = 0
     # Model
+    model: str = "kergnn"
     hidden_channels: int = 32
     num_layers: int = 2
     filter_size: int = 6
@@ -56,6 +57,7 @@ class RunConfig:
     dropout: float | None = None  # none: 0.2 for graphs, 0.5 for nodes
     input_dropout: float | None = None  # none: 0 for graphs, 0.5 for nodes
     readout: str = "sum"
+    head_channels: int | None = None  # none: as hidden_channels
     # Training
     epochs: int = 200
     patience: int = 60
@@ -80,21 +82,35 @@ class RunConfig:
 
     @property
     def hash(self) -> str:
-        """A short hash of all values."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        """A short hash of all values but ``None``.
+
+        So a new key leaves all hashes as they are, as long as ``None`` stands for what was before.
+        """
+        values = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        return hash_json(values)[:12]
+
+
+def hash_json(values: Any) -> str:
+    """Return a hash of plain values, whatever the order of their keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 _TYPES = typing.get_type_hints(RunConfig)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read the keys that a TOML file sets."""
+def read_toml_table(path: Path) -> dict[str, Any]:
+    """Read a TOML file as it is."""
     try:
         with path.open("rb") as file:
-            values = tomllib.load(file)
+            return tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML ({error})") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read the keys that a TOML file sets."""
+    values = read_toml_table(path)
     try:
         return _checked(values)
     except ConfigError as error:

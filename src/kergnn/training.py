@@ -24,6 +24,7 @@ from kergnn.data import GraphSet
 from kergnn.egographs import EgoGraphs
 from kergnn.nn import KerGNN, calibrated_norms
 
+MODELS = ("kergnn",)
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
 _EVALUATION_NODES = 20_000
@@ -55,6 +56,7 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
     """Build the model that a configuration describes, with weights drawn from its seed."""
     if not 0 <= config.seed < 2**32:
         raise ValueError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
+    check_choice("model", config.model, MODELS)
     torch.manual_seed(config.seed)
     return KerGNN(
         in_channels,
@@ -74,6 +76,7 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
         dropout=config.dropout or 0.0,
         input_dropout=config.input_dropout or 0.0,
         readout=config.readout,
+        head_channels=config.head_channels,
         task=task,
     )
 

@@ -15,8 +15,10 @@ import typer
 from kergnn import __version__
 from kergnn.cli.bench import bench
 from kergnn.cli.datasets import datasets
+from kergnn.cli.evaluate import evaluate
 from kergnn.cli.models import models
 from kergnn.cli.predict import predict
+from kergnn.cli.table import table
 from kergnn.cli.train import train
 
 app = typer.Typer(
@@ -26,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, datasets, models, bench):
+for command in (train, predict, evaluate, table, datasets, models, bench):
     app.command()(command)
 
 
@@ -49,6 +51,10 @@ def kergnn(
     kergnn train MUTAG            train on a named data set, or on a file or folder of your own
 
     kergnn predict RUN INPUT      classes and probabilities for new graphs
+
+    kergnn evaluate NCI1          the strict protocol: ten folds, selection by validation; resumable
+
+    kergnn table                  stored results beside the published ones
 
     kergnn datasets [NAME]        what there is, and where it would come from
 

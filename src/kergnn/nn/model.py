@@ -41,6 +41,7 @@ class KerGNN(nn.Module):
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
 
@@ -69,6 +70,7 @@ class KerGNN(nn.Module):
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         readout: str = "sum",
+        head_channels: int | None = None,
         task: str = "graph",
         engine: str = "auto",
     ) -> None:
@@ -119,12 +121,14 @@ class KerGNN(nn.Module):
             width += hidden_channels
         self.input_dropout = nn.Dropout(input_dropout)
         self.dropout = nn.Dropout(dropout)
+        head_channels = hidden_channels if head_channels is None else head_channels
+        check_integer("head_channels", head_channels, minimum=1)
         self.head = nn.Sequential(
             _norm(norm, width),
-            nn.Linear(width, hidden_channels),
+            nn.Linear(width, head_channels),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(hidden_channels, out_channels),
+            nn.Linear(head_channels, out_channels),
         )
 
     def reset_parameters(self) -> None:

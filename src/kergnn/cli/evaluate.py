@@ -1,0 +1,77 @@
+"""``kergnn evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kergnn.config import ConfigError, parse_assignment
+
+
+def evaluate(
+    dataset: Annotated[
+        str, typer.Argument(help="A named set (kergnn datasets), a TU folder or a JSON-lines file.")
+    ],
+    model: Annotated[str, typer.Option(help="Which model (kergnn models).")] = "kergnn",
+    grid: Annotated[
+        Path | None,
+        typer.Option(help="TOML file: a list is searched. By default a small grid for the set."),
+    ] = None,
+    search: Annotated[str, typer.Option(help="grid, random or halving.")] = "grid",
+    trials: Annotated[
+        int | None, typer.Option(help="Draw this many configurations instead of taking all.")
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(help="serial, processes or ray; by default serial for one worker."),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Number of trials at the same time.")] = 1,
+    ray_address: Annotated[
+        str | None, typer.Option(help="A Ray cluster; without it one is started here.")
+    ] = None,
+    store: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    folds: Annotated[int, typer.Option(help="How many of the ten folds, from the first.")] = 10,
+    repeats: Annotated[int, typer.Option(help="Trainings of the selected configuration.")] = 3,
+    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of a trial.")] = 1,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix any key.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
+    ] = False,
+    data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show the result only.")] = False,
+) -> None:
+    """Evaluate a model strictly: select in every fold by validation, then test once.
+
+    Ten outer folds; in each, the configuration with the best validation score is trained again with
+    other seeds, and their mean test accuracy is the fold's score. Every trial is stored as soon as
+    it is finished: after an interruption, even kill -9, the same command goes on. Several processes
+    may work on one store. kergnn table shows what is there.
+    """
+    from kergnn.cli.progress import evaluating, show_evaluation
+    from kergnn.evaluation import ResultStore, SearchSpace, default_grid, make_executor, make_plan
+    from kergnn.evaluation import evaluate as run_evaluation
+
+    space = SearchSpace.read(grid if grid is not None else default_grid(dataset, model))
+    fixed = dict(map(parse_assignment, set_ or []))
+    fixed |= {} if epochs is None else {"epochs": epochs}
+    space = space.fixed(fixed)
+    if ray_address is not None and executor not in (None, "ray"):
+        raise ConfigError(f"--ray-address needs --executor ray, not {executor}")
+    automatic = "ray" if ray_address else "serial" if workers == 1 else "processes"
+    runner = make_executor(executor or automatic, workers, data_mirror, threads, ray_address)
+    plan = make_plan(
+        dataset, space, model, search, trials, folds, repeats, seed=seed, mirror=data_mirror
+    )
+    try:
+        with evaluating(plan, quiet) as report:
+            record = run_evaluation(plan, ResultStore(store), runner, report, retry_failed)
+    except KeyboardInterrupt:
+        typer.echo("kergnn: interrupted; the same command goes on", err=True)
+        raise
+    show_evaluation(record, store)

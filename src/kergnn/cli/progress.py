@@ -1,0 +1,131 @@
+"""What a person sees of an evaluation: a live line on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kergnn.evaluation import Plan, Status
+from kergnn.evaluation.results import selected_values
+from kergnn.evaluation.trial import Record
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def evaluating(plan: Plan, quiet: bool) -> Iterator[Callable[[Status], None]]:
+    """Yield a function that shows the status on standard output."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if quiet:
+        yield lambda status: None
+        return
+    console.print(_intention(plan))
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield _plain(console)
+        return
+    bar = [BarColumn(bar_width=console.width - 100)] if console.width >= 110 else []
+    with Progress(
+        MofNCompleteColumn(),
+        *bar,
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=None)
+        folds = _FoldLines(console)
+
+        def live(status: Status) -> None:
+            folds(status)
+            progress.update(
+                task, completed=status.done, total=status.total, description=_figures(status)
+            )
+
+        yield live
+
+
+def show_evaluation(record: Record, store: Path) -> None:
+    """Print the result."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    name = f"{record['dataset']}, {record['model']}"
+    if record["mean"] is None:
+        console.print(f"{name}: no fold could be finished")
+    else:
+        spread = "" if record["std"] is None else f" ± {100 * record['std']:.1f}"
+        console.print(
+            f"{name}: test accuracy {100 * record['mean']:.1f}{spread} % "
+            f"({_count(record['folds_done'], 'fold')}, {_count(record['repeats'], 'run')} each)"
+        )
+    if record["searched"] and record["folds_done"]:
+        console.print(f"selected (number of folds): {selected_values(record)}")
+    if record["trials_failed"]:
+        failed = _count(record["trials_failed"], "trial")
+        folds = _count(record["folds_failed"], "fold")
+        console.print(f"{failed} failed, {folds} without a result; --retry-failed tries again")
+    console.print(f"kergnn table --store {store} shows all results")
+
+
+def _intention(plan: Plan) -> str:
+    keys = ", ".join(plan.searched) or "nothing to select"
+    return (
+        f"{plan.dataset}: {_count(len(plan.folds), 'fold')} "
+        f"({plan.folds[0].split} to {plan.folds[-1].split}), "
+        f"{_count(len(plan.configs), 'configuration')} ({plan.search}: {keys}), "
+        f"{_count(plan.repeats, 'repeat')}"
+    )
+
+
+def _plain(console: Console) -> Callable[[Status], None]:
+    folds, last = _FoldLines(console), -_SECONDS_BETWEEN_LINES
+
+    def report(status: Status) -> None:
+        nonlocal last
+        folds(status)
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES or status.done == status.total:
+            console.print(f"{status.done} of {status.total} trials done, {_figures(status)}")
+            last = time.monotonic()
+
+    return report
+
+
+class _FoldLines:
+    """Prints a line for every fold that was finished since."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.shown = console, 0
+
+    def __call__(self, status: Status) -> None:
+        for fold in status.folds[self.shown :]:
+            if fold["status"] == "done":
+                runs = ", ".join(f"{100 * a:.1f}" for a in fold["accuracies"])
+                score = f"test accuracy {100 * fold['test']['accuracy']:.1f} % ({runs})"
+            else:
+                score = "failed"
+            self.console.print(f"fold {fold['fold']} ({fold['split']}): {score}")
+        self.shown = len(status.folds)
+
+
+def _figures(status: Status) -> str:
+    parts = [f"{status.running} running"]
+    parts += [f"{status.failed} failed"] if status.failed else []
+    parts += [f"{_count(len(status.folds), 'fold')} finished"]
+    parts += [] if status.best is None else [f"best validation {status.best:.3f}"]
+    if status.seconds_left is not None and status.done < status.total:
+        parts.append(f"about {_duration(status.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -1,0 +1,67 @@
+"""``kergnn table``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kergnn.config import ConfigError
+
+
+def table(
+    store: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    format_: Annotated[
+        str, typer.Option("--format", help="text, markdown, csv, latex or html.")
+    ] = "text",
+    datasets: Annotated[
+        list[str] | None, typer.Option("--dataset", help="Only this set; may be repeated.")
+    ] = None,
+    published: Annotated[
+        bool, typer.Option(help="Show the paper's numbers beside the stored ones.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write accuracy against epoch time to this SVG file.")
+    ] = None,
+) -> None:
+    """Show all stored results beside the published ones.
+
+    Test accuracy in per cent, mean and standard deviation over the folds; below it what was
+    selected, and a paired test against the best other model in the store. In CSV one row is one
+    model on one data set.
+    """
+    from kergnn.data.store import write_atomic
+    from kergnn.evaluation import ResultStore
+    from kergnn.evaluation.results import published_results, stored_results
+    from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
+
+    styles = [*STYLES, "csv"]
+    if format_ not in styles:
+        raise ConfigError(f"format is {format_!r}: it must be one of {', '.join(sorted(styles))}")
+    if not store.is_dir() and not published:
+        raise ConfigError(f"{store}: no such folder; kergnn evaluate writes results")
+    results = [*(published_results() if published else []), *stored_results(ResultStore(store))]
+    if datasets:
+        known = {result.dataset for result in results}
+        for name in datasets:
+            if name not in known:
+                raise ConfigError(f"dataset is {name!r}: there are results for {_join(known)}")
+        results = [result for result in results if result.dataset in datasets]
+    if not results:
+        raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
+    text = format_table(results, format_)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomic(out, text.encode())
+    if plot is not None:
+        picture = plot_accuracy(results)
+        if picture is None:
+            raise ConfigError(f"{store}: nothing to plot, there are no measured results")
+        write_atomic(plot, picture)
+
+
+def _join(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "no set"

@@ -1,0 +1,24 @@
+"""Strict evaluation: nested cross-validation that can be killed, continued, shared and trusted."""
+
+from kergnn.evaluation.executors import EXECUTORS, Executor, make_executor
+from kergnn.evaluation.protocol import Plan, make_plan
+from kergnn.evaluation.run import Status, evaluate
+from kergnn.evaluation.search import SEARCHES, SearchSpace, default_grid
+from kergnn.evaluation.store import ResultStore
+from kergnn.evaluation.trial import Trial, run_trial
+
+__all__ = [
+    "EXECUTORS",
+    "SEARCHES",
+    "Executor",
+    "Plan",
+    "ResultStore",
+    "SearchSpace",
+    "Status",
+    "Trial",
+    "default_grid",
+    "evaluate",
+    "make_executor",
+    "make_plan",
+    "run_trial",
+]

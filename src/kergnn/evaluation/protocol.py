@@ -1,0 +1,255 @@
+"""The protocol: nested cross-validation with an inner hold-out.
+
+Of the ten outer folds, each is the test part once. The rest is split into a training and a
+validation part. In each fold, the configuration with the best validation score is selected, then
+trained again ``repeats`` times with other seeds, stopping early on the same validation part; the
+mean test accuracy of these runs is the fold's score. Mean and standard deviation of the folds'
+scores are the result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kergnn.config import ConfigError, RunConfig, hash_json
+from kergnn.data import NUM_SPLITS, GraphSet, load_graphs
+from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhaustive, halving
+from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
+from kergnn.preparation import find_split, resolve_config
+
+# Yields the trials that can run now, is sent their records, and returns the record of the fold.
+FoldRun: TypeAlias = Generator[list[Trial], list[Record], Record]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of the outer folds, by the hashes of its content."""
+
+    dataset: str
+    number: int
+    split: str
+    split_hash: str
+    fingerprint: str
+
+    def trial(self, config: RunConfig, seed: int, assess: bool = False) -> Trial:
+        """Return the trial of a configuration in this fold."""
+        config = config.replace({"fold": self.number, "seed": seed})
+        return Trial(config, self.fingerprint, self.split_hash, assess)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An evaluation: the configurations to select from, in each of the folds.
+
+    Args:
+        dataset: name of the data set.
+        task: ``"graph"`` or ``"node"``.
+        model: name of the model.
+        fingerprint: hash of the data.
+        configs: the resolved configurations.
+        searched: the keys in which the configurations differ.
+        search: ``"grid"``, ``"random"`` or ``"halving"``.
+        folds: the outer folds.
+        repeats: number of trainings of the selected configuration.
+        seed: seed of the selection trials; those after it are for the repeats.
+        mirror: where the data come from.
+    """
+
+    dataset: str
+    task: str
+    model: str
+    fingerprint: str
+    configs: tuple[RunConfig, ...]
+    searched: tuple[str, ...]
+    search: str
+    folds: tuple[Fold, ...]
+    repeats: int
+    seed: int
+    mirror: Path | None = None
+
+    @property
+    def key(self) -> str:
+        """A hash of all but the number of folds, so that an evaluation can grow by folds."""
+        return hash_json(
+            {
+                "configs": [settings(config) for config in self.configs],
+                "fingerprint": self.fingerprint,
+                "search": self.search,
+                "repeats": self.repeats,
+                "seed": self.seed,
+            }
+        )
+
+    def new_search(self) -> Search:
+        """Return a search that has not begun."""
+        return halving(self.configs) if self.search == "halving" else exhaustive(self.configs)
+
+    @property
+    def trials_per_fold(self) -> int:
+        """Number of trials of a fold, selection and assessment."""
+        count, search = self.repeats, self.new_search()
+        configs = next(search)
+        while True:
+            count += len(configs)
+            try:
+                configs = search.send([(0.0, 0.0)] * len(configs))
+            except StopIteration:
+                return count
+
+
+def make_plan(
+    dataset: str,
+    space: SearchSpace,
+    model: str = "kergnn",
+    search: str = "grid",
+    trials: int | None = None,
+    folds: int = NUM_SPLITS,
+    repeats: int = 3,
+    seed: int = 0,
+    mirror: Path | None = None,
+) -> Plan:
+    """Load the data and lay out an evaluation.
+
+    Args:
+        dataset: a named set or a path.
+        space: the values that are searched.
+        model: name of the model.
+        search: ``"grid"`` for all combinations; ``"random"`` for ``trials`` of them; ``"halving"``
+            for successive halving of all, or of ``trials`` of them.
+        trials: number of configurations that are drawn.
+        folds: how many of the ten folds, from the first.
+        repeats: number of trainings of the selected configuration.
+        seed: seed of everything.
+        mirror: folder with copies of the public sets.
+    """
+    if search not in SEARCHES:
+        raise ConfigError(f"search is {search!r}: it must be one of {', '.join(SEARCHES)}")
+    if search == "random" and trials is None:
+        raise ConfigError("--search random needs --trials: how many configurations are drawn")
+    if search == "grid" and trials is not None:
+        search = "random"
+    for name, value, most in (
+        ("folds", folds, NUM_SPLITS),
+        ("repeats", repeats, 1000),
+        ("trials", trials, 10**6),
+    ):
+        if value is not None and not 1 <= value <= most:
+            raise ConfigError(f"{name} is {value}: it must be from 1 to {most}")
+    graphs = load_graphs(dataset, mirror)
+    base = RunConfig(dataset=dataset, model=model)
+    drawn = space.grid(base) if trials is None else space.sample(base, trials, seed)
+    configs = tuple(dict.fromkeys(resolve_config(config, graphs) for config in drawn))
+    return Plan(
+        dataset=graphs.name,
+        task=graphs.task,
+        model=model,
+        fingerprint=graphs.fingerprint,
+        configs=configs,
+        searched=_differing(configs),
+        search=search,
+        folds=tuple(_fold(configs, graphs, number, mirror) for number in range(folds)),
+        repeats=repeats,
+        seed=seed,
+        mirror=mirror,
+    )
+
+
+def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
+    """Select a configuration by its validation scores, then assess it.
+
+    Selection sees nothing but the scores of selection trials, which have no test part.
+    """
+    selection: list[Trial] = []
+    failed: list[str] = []
+    configs = next(search)
+    while True:
+        trials = [fold.trial(config, seed) for config in configs]
+        records = yield trials
+        selection += trials
+        failed += [record["key"] for record in records if record["status"] != "done"]
+        try:
+            configs = search.send([validation_score(record) for record in records])
+        except StopIteration as stop:
+            selected: RunConfig | None = stop.value
+            break
+    assessment, runs = [], []
+    if selected is not None:
+        assessment = [fold.trial(selected, seed + 1 + r, assess=True) for r in range(repeats)]
+        runs = yield assessment
+        failed += [record["key"] for record in runs if record["status"] != "done"]
+    done = bool(runs) and all(run["status"] == "done" for run in runs)
+    return {
+        "fold": fold.number,
+        "split": fold.split,
+        "split_hash": fold.split_hash,
+        "status": "done" if done else "failed",
+        "test": _mean_figures([run["test"] for run in runs]) if done else None,
+        "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
+        "config": selected and {**dataclasses.asdict(selected), "dataset": fold.dataset},
+        "selection": [trial.key for trial in selection],
+        "assessment": [trial.key for trial in assessment],
+        "failed": failed,
+    }
+
+
+def validation_score(record: Record) -> Score:
+    """Return what a trial is selected by: its metric, and minus the loss where metrics tie."""
+    if record["status"] != "done":
+        return None
+    return record["validation"][record["metric"]], -record["validation"]["loss"]
+
+
+def summarize(plan: Plan, folds: list[Record], measured: Record) -> Record:
+    """Return the record of an evaluation."""
+    folds = sorted(folds, key=lambda fold: int(fold["fold"]))
+    scores = [fold["test"]["accuracy"] for fold in folds if fold["status"] == "done"]
+    return {
+        "format": FORMAT,
+        "key": plan.key,
+        "dataset": plan.dataset,
+        "task": plan.task,
+        "model": plan.model,
+        "fingerprint": plan.fingerprint,
+        "search": plan.search,
+        "num_configs": len(plan.configs),
+        "searched": {key: _values(plan.configs, key) for key in plan.searched},
+        "repeats": plan.repeats,
+        "seed": plan.seed,
+        "mean": statistics.fmean(scores) if scores else None,
+        "std": statistics.pstdev(scores) if len(scores) > 1 else None,
+        "folds_done": len(scores),
+        "folds_failed": len(folds) - len(scores),
+        "trials_failed": sum(len(fold["failed"]) for fold in folds),
+        "folds": folds,
+        "measured": measured,
+    }
+
+
+def _fold(
+    configs: tuple[RunConfig, ...], graphs: GraphSet, number: int, mirror: Path | None
+) -> Fold:
+    kinds = {config.splits for config in configs}
+    if len(kinds) != 1:
+        raise ConfigError("splits is searched: all configurations must be compared on one split")
+    split = find_split(configs[0].replace({"fold": number}), graphs, mirror)
+    return Fold(graphs.name, number, split.name, split.hash, graphs.fingerprint)
+
+
+def _differing(configs: tuple[RunConfig, ...]) -> tuple[str, ...]:
+    names = [field.name for field in dataclasses.fields(RunConfig)]
+    return tuple(name for name in names if len(_values(configs, name)) > 1)
+
+
+def _values(configs: tuple[RunConfig, ...], key: str) -> list[Any]:
+    return list(dict.fromkeys(getattr(config, key) for config in configs))
+
+
+def _mean_figures(figures: list[dict[str, float]]) -> dict[str, float]:
+    common = [name for name in figures[0] if all(name in other for other in figures)]
+    return {name: math.fsum(f[name] for f in figures) / len(figures) for name in common}

@@ -1,0 +1,198 @@
+"""All results beside each other: those in a store, and the published ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from scipy import stats
+
+from kergnn.data import NUM_SPLITS
+from kergnn.evaluation.store import ResultStore
+from kergnn.evaluation.trial import Record
+
+# Where published.csv is from.
+SOURCE = "Feng, You, Wang, Tassiulas: KerGNNs, AAAI 2022 (arXiv 2201.00491)"
+
+# Size of the test part over that of the rest: ten folds, or 20 % of the nodes.
+_TEST_RATIO = {"graph": 1 / 9, "node": 1 / 4}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paired test against the best other model with results on the same folds.
+
+    Args:
+        model: the other model.
+        difference: mean difference of the folds' accuracies.
+        p_value: two-sided, of the corrected resampled t-test.
+        folds: number of common folds.
+    """
+
+    model: str
+    difference: float
+    p_value: float
+    folds: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """Accuracy of a model on a data set; accuracies are fractions.
+
+    Args:
+        task: ``"graph"`` or ``"node"``.
+        dataset: name of the data set.
+        model: name of the model.
+        mean: mean over the folds, ``None`` without one.
+        std: standard deviation over the folds.
+        folds: number of folds, ``None`` where it is not told.
+        published: whether it was read in the paper.
+        note: remarks, such as OOR (out of resources) or failures.
+        record: the evaluation, for a result of the store.
+        comparison: the paired test, for a result of the store.
+    """
+
+    task: str
+    dataset: str
+    model: str
+    mean: float | None
+    std: float | None = None
+    folds: int | None = None
+    published: bool = False
+    note: str = ""
+    record: Record = field(default_factory=dict, repr=False)
+    comparison: Comparison | None = None
+
+
+def published_results() -> list[Result]:
+    """Return the two tables of the paper."""
+    text = files("kergnn.evaluation").joinpath("published.csv").read_text()
+    return [
+        Result(
+            row["task"],
+            row["dataset"],
+            row["model"],
+            _fraction(row["mean"]),
+            _fraction(row["std"]),
+            # Ten folds or ten splits throughout.
+            folds=NUM_SPLITS if row["mean"] else None,
+            published=True,
+            note=row["note"],
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+
+
+def stored_results(store: ResultStore) -> list[Result]:
+    """Return one result for each data set and model.
+
+    Of several evaluations of the same two the one with most folds counts, of those the one with
+    most configurations, of those the newest; never the best. The note tells of the others.
+    """
+    by_name: dict[tuple[str, str], list[Record]] = {}
+    for record in store.evaluations():
+        by_name.setdefault((record["dataset"], record["model"]), []).append(record)
+    chosen = {name: sorted(records, key=_rank)[-1] for name, records in by_name.items()}
+    return [
+        Result(
+            record["task"],
+            dataset,
+            model,
+            record["mean"],
+            record["std"],
+            record["folds_done"],
+            note=_note(record, len(by_name[dataset, model]) - 1),
+            record=record,
+            comparison=_comparison(record, [r for (d, _), r in chosen.items() if d == dataset]),
+        )
+        for (dataset, model), record in chosen.items()
+    ]
+
+
+def selected_values(record: Record) -> str:
+    """Tell what was selected: of each searched key the values and in how many folds."""
+    parts = []
+    for key in record["searched"]:
+        counts = Counter(str(fold["config"][key]) for fold in record["folds"] if fold["config"])
+        chosen = ", ".join(f"{value} ({count})" for value, count in counts.most_common())
+        parts.append(f"{key}: {chosen}")
+    return "; ".join(parts)
+
+
+def corrected_t_test(differences: Sequence[float], test_ratio: float) -> float:
+    r"""Return the two-sided p-value of the corrected resampled t-test (Nadeau, Bengio, 2003).
+
+    The training parts of the folds overlap, so the variance of the mean is not
+    :math:`\sigma^2 / k` but :math:`(1 / k + n_{test} / n_{train}) \sigma^2`:
+
+    .. math::
+        t = \frac{\bar d}{\sqrt{(1 / k + n_{test} / n_{train})\, \sigma^2}}
+
+    with k - 1 degrees of freedom.
+
+    Args:
+        differences: the k differences of the folds' scores.
+        test_ratio: size of a test part over that of its training part.
+    """
+    k = len(differences)
+    if k < 2:
+        return math.nan
+    mean, variance = statistics.fmean(differences), statistics.variance(differences)
+    if variance == 0:
+        return 1.0 if mean == 0 else 0.0
+    t = mean / math.sqrt((1 / k + test_ratio) * variance)
+    return float(2 * stats.t.sf(abs(t), k - 1))
+
+
+def _comparison(record: Record, others: list[Record]) -> Comparison | None:
+    mine = _accuracies(record)
+    best: Comparison | None = None
+    best_mean = -math.inf
+    for other in others:
+        theirs = _accuracies(other)
+        common = sorted(mine.keys() & theirs.keys())
+        if other["model"] == record["model"] or len(common) < 2 or other["mean"] <= best_mean:
+            continue
+        differences = [mine[split] - theirs[split] for split in common]
+        p_value = corrected_t_test(differences, _TEST_RATIO[record["task"]])
+        best_mean = other["mean"]
+        best = Comparison(other["model"], statistics.fmean(differences), p_value, len(common))
+    return best
+
+
+def _accuracies(record: Record) -> dict[str, float]:
+    return {
+        fold["split_hash"]: fold["test"]["accuracy"]
+        for fold in record["folds"]
+        if fold["status"] == "done"
+    }
+
+
+def _rank(record: Record) -> tuple[Any, ...]:
+    return record["folds_done"], record["num_configs"], record["measured"].get("finished", "")
+
+
+def _note(record: Record, others: int) -> str:
+    notes = []
+    if record["folds_failed"]:
+        notes.append(f"{_count(record['folds_failed'], 'fold')} failed")
+    if record["trials_failed"]:
+        notes.append(f"{_count(record['trials_failed'], 'trial')} failed")
+    if others:
+        notes.append(f"{_count(others, 'other evaluation')} in the store")
+    return ", ".join(notes)
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+def _fraction(text: str) -> float | None:
+    return float(text) / 100 if text else None

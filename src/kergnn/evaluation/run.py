@@ -1,0 +1,229 @@
+"""Runs an evaluation: keeps the workers busy, the store complete and the folds apart."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kergnn.evaluation.executors import Executor, Outcome
+from kergnn.evaluation.protocol import Fold, FoldRun, Plan, run_fold, summarize, validation_score
+from kergnn.evaluation.store import ResultStore
+from kergnn.evaluation.trial import Record, Trial, failed_record
+
+_ATTEMPTS = 2
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far an evaluation is.
+
+    Args:
+        total: number of trials.
+        done: trials that are in the store, failed ones included.
+        running: trials that run now.
+        failed: trials that failed.
+        folds: the folds that are finished.
+        best: best validation score so far, of the metric that selects.
+        seconds_left: a guess, ``None`` before the first trial has ended.
+    """
+
+    total: int
+    done: int = 0
+    running: int = 0
+    failed: int = 0
+    folds: tuple[Record, ...] = ()
+    best: float | None = None
+    seconds_left: float | None = None
+
+
+def evaluate(
+    plan: Plan,
+    store: ResultStore,
+    executor: Executor,
+    report: Callable[[Status], None] = lambda status: None,
+    retry_failed: bool = False,
+) -> Record:
+    """Run what is not in the store yet and return the record of the evaluation.
+
+    Args:
+        plan: the configurations and folds.
+        store: where records are found and written.
+        executor: where trials run.
+        report: called whenever something has changed.
+        retry_failed: run trials again that failed in an earlier call.
+    """
+    with executor:
+        try:
+            return _Evaluation(plan, store, executor, report, retry_failed).run()
+        finally:
+            store.close()
+
+
+@dataclass
+class _Progress:
+    """A fold's generator, the trials it waits for, and their records by key."""
+
+    fold: Fold
+    run: FoldRun
+    trials: list[Trial] = field(default_factory=list)
+    records: dict[str, Record] = field(default_factory=dict)
+
+
+class _Evaluation:
+    def __init__(
+        self,
+        plan: Plan,
+        store: ResultStore,
+        executor: Executor,
+        report: Callable[[Status], None],
+        retry_failed: bool,
+    ) -> None:
+        self.plan, self.store, self.executor, self.report = plan, store, executor, report
+        self.retry_failed = retry_failed
+        self.queue: deque[Trial] = deque()
+        self.elsewhere: list[Trial] = []
+        self.running: dict[str, Trial] = {}
+        self.waiting: dict[str, _Progress] = {}
+        self.attempts: Counter[str] = Counter()
+        self.known: dict[str, Record] = {}
+        self.folds: list[Record] = []
+        self.started: dict[str, float] = {}
+        self.seconds: list[float] = []
+
+    def run(self) -> Record:
+        for fold in self.plan.folds:
+            plan = self.plan
+            run = run_fold(fold, plan.new_search(), plan.repeats, plan.seed)
+            self._expect(_Progress(fold, run, next(run)), last=True)
+        while len(self.folds) < len(self.plan.folds):
+            self._submit()
+            self._report()
+            if self.running:
+                self._take(self.executor.wait())
+            elif self.elsewhere:
+                time.sleep(_POLL_SECONDS)
+            self.queue.extend(self.elsewhere)
+            self.elsewhere.clear()
+        self._report()
+        return self._save()
+
+    def _expect(self, progress: _Progress, last: bool = False) -> None:
+        """Queue a fold's trials: at the end, or in front, so that a fold begun is soon finished."""
+        new = list({trial.key: trial for trial in progress.trials}.values())
+        self.waiting.update((trial.key, progress) for trial in new)
+        if last:
+            self.queue.extend(new)
+        else:
+            self.queue.extendleft(reversed(new))
+        if not new:
+            self._advance(progress)
+
+    def _submit(self) -> None:
+        """Look trials up, and start those that nobody has done or is doing."""
+        while self.queue and len(self.running) < self.executor.workers:
+            trial = self.queue.popleft()
+            claimed = self.store.claim(trial.key)
+            # Looked up after the claim: another process may have finished it just before.
+            record = self.store.trial(self.plan.dataset, trial.key)
+            if record is not None and not self._again(record):
+                self._deliver(record)
+            elif claimed:
+                self.running[trial.key] = trial
+                self.started[trial.key] = time.monotonic()
+                self.executor.submit(trial)
+                continue
+            else:
+                self.elsewhere.append(trial)
+            if claimed:
+                self.store.release(trial.key)
+
+    def _again(self, record: Record) -> bool:
+        return self.retry_failed and record["status"] == "failed"
+
+    def _take(self, outcome: Outcome) -> None:
+        key, record = outcome.trial.key, outcome.record
+        del self.running[key]
+        self.seconds.append(time.monotonic() - self.started.pop(key))
+        if record is None:
+            self.attempts[key] += 1
+            if self.attempts[key] < _ATTEMPTS:
+                self.queue.appendleft(outcome.trial)
+                self.store.release(key)
+                return
+            fold, threads = self.waiting[key].fold, self.executor.threads
+            record = failed_record(
+                outcome.trial, self.plan.dataset, fold.split, threads, outcome.error
+            )
+        self.store.add_trial(record)
+        self.store.release(key)
+        self._deliver(record)
+
+    def _deliver(self, record: Record) -> None:
+        """Hand a record to its fold, which goes on when it has all it waits for."""
+        self.known[record["key"]] = record
+        progress = self.waiting.pop(record["key"])
+        progress.records[record["key"]] = record
+        if all(trial.key in progress.records for trial in progress.trials):
+            self._advance(progress)
+
+    def _advance(self, progress: _Progress) -> None:
+        try:
+            trials = progress.run.send([progress.records[t.key] for t in progress.trials])
+        except StopIteration as stop:
+            self.folds.append(stop.value)
+            self._save()
+            return
+        self._expect(_Progress(progress.fold, progress.run, trials, progress.records))
+
+    def _save(self) -> Record:
+        """Write the evaluation as far as it is, with folds that another call has finished."""
+        mine = {fold["fold"] for fold in self.folds}
+        earlier = [
+            fold
+            for record in self.store.evaluations()
+            if (record["dataset"], record["key"]) == (self.plan.dataset, self.plan.key)
+            for fold in record["folds"]
+            if fold["fold"] not in mine
+        ]
+        measured = _measured([r for r in self.known.values() if r["kind"] == "assessment"])
+        record = summarize(self.plan, [*self.folds, *earlier], measured)
+        self.store.add_evaluation(record)
+        return record
+
+    def _report(self) -> None:
+        records = self.known.values()
+        done = len(records)
+        total = self.plan.trials_per_fold * len(self.plan.folds)
+        scores = [score[0] for score in map(validation_score, records) if score is not None]
+        left = None
+        if self.seconds:
+            left = statistics.fmean(self.seconds) * (total - done) / self.executor.workers
+        self.report(
+            Status(
+                total=total,
+                done=done,
+                running=len(self.running),
+                failed=sum(record["status"] == "failed" for record in records),
+                folds=tuple(self.folds),
+                best=max(scores, default=None),
+                seconds_left=left,
+            )
+        )
+
+
+def _measured(records: list[Record]) -> dict[str, Any]:
+    """Return how long and how large the assessment runs of this call were."""
+    measured = [record["measured"] for record in records if record["status"] == "done"]
+    if not measured:
+        return {}
+    return {
+        "finished": max(m["finished"] for m in measured),
+        "seconds_per_epoch": statistics.median(m["seconds_per_epoch"] for m in measured),
+        "seconds_per_training": statistics.median(m["seconds"] for m in measured),
+        "peak_memory": max((m["peak_memory"] or 0) for m in measured),
+    }

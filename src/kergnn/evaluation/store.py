@@ -1,0 +1,137 @@
+"""The store of results: a folder of JSON files, one for each trial and one for each evaluation.
+
+    STORE/trials/DATASET/KEY.json           what one training gave
+    STORE/evaluations/DATASET/NAME.json     what the trials of an evaluation amount to
+
+A file is written under another name, synced and renamed, so it is whole or not there, and carries a
+checksum. Whoever works on a trial holds a lock on its byte of the file ``STORE/.lock``; the system
+takes the lock away when the process ends, however it ends. So several processes may share a store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kergnn.config import hash_json
+from kergnn.data import DataError
+from kergnn.data.store import write_atomic
+from kergnn.evaluation.trial import FORMAT, Record
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there only one process may use a store
+    fcntl = None  # type: ignore[assignment]
+
+
+class ResultStore:
+    """The results in a folder; ``folder`` is made when the first record is written."""
+
+    def __init__(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise DataError(f"{folder}: not a directory")
+        self.folder = folder
+        self._lock_file: int | None = None
+
+    def trial(self, dataset: str, key: str) -> Record | None:
+        """Return the record of a trial; ``None`` without one, or, with a warning, if unusable."""
+        path = self._trial_path(dataset, key)
+        record = _read(path) if path.exists() else None
+        if record is not None and record.get("key") != key:
+            warnings.warn(f"{path}: not the record its name says, so it is ignored", stacklevel=2)
+            return None
+        return record
+
+    def add_trial(self, record: Record) -> None:
+        """Write the record of a trial."""
+        _write(self._trial_path(record["dataset"], record["key"]), record)
+
+    def evaluations(self) -> Iterator[Record]:
+        """Yield the records of all evaluations, ordered by their files; warns of unusable ones."""
+        for path in sorted(self.folder.glob("evaluations/*/*.json")):
+            record = _read(path)
+            if record is not None:
+                yield record
+
+    def add_evaluation(self, record: Record) -> None:
+        """Write the record of an evaluation, in the place of an older one."""
+        folder = self.folder / "evaluations" / _safe(record["dataset"])
+        _write(folder / f"{_safe(record['model'])}-{record['key'][:12]}.json", record)
+
+    def claim(self, key: str) -> bool:
+        """Try to get the sole right to run a trial; ``False`` if another process has it."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.lockf(self._locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(key))
+        except BlockingIOError:
+            return False
+        return True
+
+    def release(self, key: str) -> None:
+        """Give the right back."""
+        if fcntl is not None and self._lock_file is not None:
+            fcntl.lockf(self._lock_file, fcntl.LOCK_UN, 1, _byte(key))
+
+    def close(self) -> None:
+        """Give all rights back."""
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def _locks(self) -> int:
+        # One descriptor only: closing any other of the same file would drop all of its locks.
+        if self._lock_file is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock_file = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        return self._lock_file
+
+    def _trial_path(self, dataset: str, key: str) -> Path:
+        return self.folder / "trials" / _safe(dataset) / f"{key}.json"
+
+
+def _byte(key: str) -> int:
+    return int(key[:15], 16)
+
+
+def _safe(name: str) -> str:
+    """Turn a name into one that can be a file's."""
+    kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    return kept.lstrip(".") or "_"
+
+
+def _write(path: Path, record: Record) -> None:
+    checked = {**record, "checksum": hash_json(record)[:16]}
+    # Lists of numbers on one line each: a record is to be read by people too.
+    lines = (f"{json.dumps(name)}: {_pretty(value)}" for name, value in checked.items())
+    write_atomic(path, ("{\n " + ",\n ".join(lines) + "\n}\n").encode())
+
+
+def _pretty(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        rows = (f"{json.dumps(str(name))}: {json.dumps(item)}" for name, item in value.items())
+        return "{\n  " + ",\n  ".join(rows) + "\n }"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "[\n  " + ",\n  ".join(json.dumps(item) for item in value) + "\n ]"
+    return json.dumps(value)
+
+
+def _read(path: Path) -> Record | None:
+    """Return a record, or say why it cannot be used and return ``None``."""
+    try:
+        record = json.loads(path.read_text())
+        content = {name: value for name, value in record.items() if name != "checksum"}
+        if content["format"] != FORMAT:
+            reason = f"written in format {content['format']}, and this version reads {FORMAT}"
+        elif record["checksum"] != hash_json(content)[:16]:
+            reason = "damaged, its checksum does not fit its content"
+        else:
+            return content
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"not a whole record ({type(error).__name__}: {error})"
+    warnings.warn(f"{path}: {reason}, so it is ignored", stacklevel=3)
+    return None

@@ -1,0 +1,231 @@
+"""A trial: one training, either to select a configuration or to assess the selected one.
+
+A selection trial trains on the training part and is judged on the validation part; it is given a
+:class:`~kergnn.preparation.Development`, which has no test part. An assessment trial does the same
+and then predicts the test part, once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import gc
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from kergnn.batches import GraphBatches
+from kergnn.config import RunConfig, hash_json
+from kergnn.data import DataError, Features, GraphSet, Split, cached_ego_graphs, load_graphs
+from kergnn.preparation import Development, find_split, hide_test, prepare_trainer
+from kergnn.training import Trainer, metrics, predict_probabilities
+
+Record: TypeAlias = dict[str, Any]
+
+FORMAT = 1
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What decides the outcome of a trial.
+
+    Args:
+        config: the resolved configuration, with its fold and seed.
+        fingerprint: hash of the data.
+        split_hash: hash of the three parts.
+        assess: whether the test part is predicted in the end.
+    """
+
+    config: RunConfig
+    fingerprint: str
+    split_hash: str
+    assess: bool = False
+
+    @property
+    def key(self) -> str:
+        """The trial's name in a store: a hash of what decides its outcome.
+
+        The data and the split count by their content, not by name or number; the device and the
+        versions of the software do not count.
+        """
+        content = {
+            "format": FORMAT,
+            "settings": settings(self.config),
+            "fingerprint": self.fingerprint,
+            "split": self.split_hash,
+            "assess": self.assess,
+        }
+        return hash_json(content)[:24]
+
+
+def settings(config: RunConfig) -> Record:
+    """Return what a configuration says of the model and its training, without ``None``."""
+    values = dataclasses.asdict(config)
+    elsewhere = ("dataset", "fold", "device")
+    return {k: v for k, v in values.items() if v is not None and k not in elsewhere}
+
+
+def run_trial(trial: Trial, mirror: Path | None = None, threads: int = 1) -> Record:
+    """Train, and return the record of the trial.
+
+    Everything but ``measured`` is the same whenever and wherever the trial runs with the same
+    software and as many threads.
+    """
+    start = time.perf_counter()
+    with _threads(threads), _peak_memory() as peak:
+        graphs, split = _data(trial, mirror)
+        ego = cached_ego_graphs(graphs, trial.config.num_hops, trial.config.max_nodes)
+        trainer, features = train(trial.config, hide_test(graphs, ego, split))
+        found = _validation(trainer)
+        if trial.assess:
+            batches = GraphBatches(graphs, features(graphs), ego, trainer.device)
+            found |= _test(trainer, batches, graphs, split)
+    seconds = sorted(row["seconds"] for row in trainer.state.history)
+    return {
+        **describe(trial, graphs.name, split.name, threads),
+        "status": "done",
+        **found,
+        "measured": {
+            "seconds": round(time.perf_counter() - start, 3),
+            "seconds_per_epoch": round(seconds[len(seconds) // 2], 5),
+            "peak_memory": peak(),
+            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        },
+    }
+
+
+def failed_record(trial: Trial, dataset: str, split: str, threads: int, error: str) -> Record:
+    """Return the record of a trial that could not be finished; ``error`` is the traceback."""
+    return {
+        **describe(trial, dataset, split, threads),
+        "status": "failed",
+        "error": error.strip().splitlines()[-1],
+        "traceback": error,
+        "measured": {"finished": datetime.now(timezone.utc).isoformat(timespec="seconds")},
+    }
+
+
+def describe(trial: Trial, dataset: str, split: str, threads: int) -> Record:
+    """Return what is known of a trial before it runs."""
+    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
+    config = trial.config
+    return {
+        "format": FORMAT,
+        "key": trial.key,
+        "kind": "assessment" if trial.assess else "selection",
+        "dataset": dataset,
+        "fingerprint": trial.fingerprint,
+        "split": split,
+        "split_hash": trial.split_hash,
+        "model": config.model,
+        "features": config.features,
+        "seed": config.seed,
+        "config_hash": config.hash,
+        # The folder of a set of one's own is nobody else's business.
+        "config": {**dataclasses.asdict(config), "dataset": dataset},
+        "engine": os.environ.get("KERGNN_ENGINE") or "auto",
+        "threads": threads,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in packages},
+        },
+    }
+
+
+def train(config: RunConfig, development: Development) -> tuple[Trainer, Features]:
+    """Train one configuration and restore the epoch that validation selects."""
+    trainer, features = prepare_trainer(config, development)
+    trainer.run()
+    return trainer, features
+
+
+def _validation(trainer: Trainer) -> Record:
+    state = trainer.state
+    best = state.history[state.best_epoch - 1]
+    columns = [name for name in state.history[0] if name not in ("epoch", "seconds")]
+    return {
+        "metric": trainer.config.metric,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "validation": {
+            name.removeprefix("validation_"): value
+            for name, value in best.items()
+            if name.startswith("validation_")
+        },
+        "history": {
+            name: [float(f"{row[name]:.{_DIGITS}g}") for row in state.history] for name in columns
+        },
+    }
+
+
+def _test(trainer: Trainer, batches: GraphBatches, graphs: GraphSet, split: Split) -> Record:
+    probabilities = predict_probabilities(trainer.model, batches, split.test)
+    truth = graphs.y[split.test]
+    return {
+        "test": metrics(probabilities, truth),
+        "class_names": list(graphs.class_names),
+        "predictions": {
+            graphs.task: split.test.tolist(),
+            "true": truth.tolist(),
+            "predicted": probabilities.argmax(1).tolist(),
+            "probabilities": [
+                [float(f"{p:.{_DIGITS}g}") for p in row] for row in probabilities.tolist()
+            ],
+        },
+    }
+
+
+def _data(trial: Trial, mirror: Path | None) -> tuple[GraphSet, Split]:
+    """Return the data and the split, if they still are what the trial was made for."""
+    graphs = _load(trial.config.dataset, mirror)
+    split = find_split(trial.config, graphs, mirror)
+    if (graphs.fingerprint, split.hash) != (trial.fingerprint, trial.split_hash):
+        raise DataError(f"{trial.config.dataset}: the data or their splits have changed")
+    return graphs, split
+
+
+@lru_cache(maxsize=1)
+def _load(dataset: str, mirror: Path | None) -> GraphSet:
+    """Load a data set once for all trials of a process."""
+    return load_graphs(dataset, mirror)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Use so many threads: results depend on it in the last digits, and workers must not fight."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _peak_memory() -> Iterator[Any]:
+    """Yield a function that returns the largest resident memory since, in bytes, or None."""
+    known = Path("/proc/self/clear_refs").exists()
+    with suppress(OSError, AttributeError):
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        if known:
+            Path("/proc/self/clear_refs").write_text("5")
+
+    def peak() -> int | None:
+        for line in Path("/proc/self/status").read_text().splitlines() if known else ():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return None
+
+    yield peak
