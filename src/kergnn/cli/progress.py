@@ -72,9 +72,9 @@ def show_evaluation(record: Record, store: Path) -> None:
 
 def _intention(plan: Plan) -> str:
     keys = ", ".join(plan.searched) or "nothing to select"
+    splits = dict.fromkeys((plan.folds[0].split, plan.folds[-1].split))
     return (
-        f"{plan.dataset}: {_count(len(plan.folds), 'fold')} "
-        f"({plan.folds[0].split} to {plan.folds[-1].split}), "
+        f"{plan.dataset}: {_count(len(plan.folds), 'fold')} ({' to '.join(splits)}), "
         f"{_count(len(plan.configs), 'configuration')} ({plan.search}: {keys}), "
         f"{_count(plan.repeats, 'repeat')}"
     )

@@ -182,6 +182,7 @@ class _Evaluation:
 
     def _save(self) -> Record:
         """Write the evaluation as far as it is, with folds that another call has finished."""
+        self.store.claim(self.plan.key, wait=True)
         mine = {fold["fold"] for fold in self.folds}
         earlier = [
             fold
@@ -193,6 +194,7 @@ class _Evaluation:
         measured = _measured([r for r in self.known.values() if r["kind"] == "assessment"])
         record = summarize(self.plan, [*self.folds, *earlier], measured)
         self.store.add_evaluation(record)
+        self.store.release(self.plan.key)
         return record
 
     def _report(self) -> None:

@@ -48,7 +48,7 @@ class ResultStore:
 
     def add_trial(self, record: Record) -> None:
         """Write the record of a trial."""
-        _write(self._trial_path(record["dataset"], record["key"]), record)
+        self._write(self._trial_path(record["dataset"], record["key"]), record)
 
     def evaluations(self) -> Iterator[Record]:
         """Yield the records of all evaluations, ordered by their files; warns of unusable ones."""
@@ -60,14 +60,15 @@ class ResultStore:
     def add_evaluation(self, record: Record) -> None:
         """Write the record of an evaluation, in the place of an older one."""
         folder = self.folder / "evaluations" / _safe(record["dataset"])
-        _write(folder / f"{_safe(record['model'])}-{record['key'][:12]}.json", record)
+        self._write(folder / f"{_safe(record['model'])}-{record['key'][:12]}.json", record)
 
-    def claim(self, key: str) -> bool:
-        """Try to get the sole right to run a trial; ``False`` if another process has it."""
+    def claim(self, key: str, wait: bool = False) -> bool:
+        """Try to get the sole right to a key; ``False`` if another process has it."""
         if fcntl is None:
             return True
         try:
-            fcntl.lockf(self._locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte(key))
+            mode = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+            fcntl.lockf(self._locks(), mode, 1, _byte(key))
         except BlockingIOError:
             return False
         return True
@@ -90,6 +91,15 @@ class ResultStore:
             self._lock_file = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         return self._lock_file
 
+    def _write(self, path: Path, record: Record) -> None:
+        """Write a record to whose key this process has the sole right."""
+        for leftover in path.parent.glob(f".{path.name}.*"):
+            leftover.unlink()  # of a write that was killed
+        checked = {**record, "checksum": hash_json(record)[:16]}
+        # Lists of numbers on one line each: a record is to be read by people too.
+        lines = (f"{json.dumps(name)}: {_pretty(value)}" for name, value in checked.items())
+        write_atomic(path, ("{\n " + ",\n ".join(lines) + "\n}\n").encode())
+
     def _trial_path(self, dataset: str, key: str) -> Path:
         return self.folder / "trials" / _safe(dataset) / f"{key}.json"
 
@@ -102,13 +112,6 @@ def _safe(name: str) -> str:
     """Turn a name into one that can be a file's."""
     kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
     return kept.lstrip(".") or "_"
-
-
-def _write(path: Path, record: Record) -> None:
-    checked = {**record, "checksum": hash_json(record)[:16]}
-    # Lists of numbers on one line each: a record is to be read by people too.
-    lines = (f"{json.dumps(name)}: {_pretty(value)}" for name, value in checked.items())
-    write_atomic(path, ("{\n " + ",\n ".join(lines) + "\n}\n").encode())
 
 
 def _pretty(value: Any) -> str:
