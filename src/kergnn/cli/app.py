@@ -7,7 +7,9 @@ and mistakes should not wait for it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -72,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        code = app(arguments, prog_name="kergnn", standalone_mode=False)
+        with _plain_warnings():
+            code = app(arguments, prog_name="kergnn", standalone_mode=False)
     except KeyboardInterrupt:
         code = 130
     except Exception as error:
@@ -80,6 +83,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _fail(*_explain(error))
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a warning as one line, without the line of code that gave it."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        print(f"kergnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _explain(error: Exception) -> tuple[str, int]:

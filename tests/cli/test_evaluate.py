@@ -1,0 +1,136 @@
+import errno
+import os
+import tempfile
+
+import pytest
+
+from kergnn.cli import main
+from kergnn.evaluation import trial as trials
+
+GRID = "hidden_channels = 4\nnum_layers = [1, 2]\nepochs = 2\n"
+SMALL = ["--grid", "grid.toml", "--folds", "2", "--repeats", "1", "--store", "store"]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.toml").write_text(GRID)
+
+
+def run(capsys, *arguments, code=0):
+    """Run a command; returns what it printed, or its one line of error."""
+    assert main(list(arguments)) == code
+    captured = capsys.readouterr()
+    if code == 0:
+        return captured.out
+    (line,) = captured.err.splitlines()
+    assert line.startswith("kergnn: ")
+    return line
+
+
+def test_evaluate_reports_and_table_shows_it(capsys, tmp_path):
+    out = run(capsys, "evaluate", "MUTAG", *SMALL)
+    assert "2 folds (drawn-0 to drawn-1), 2 configurations (grid: num_layers), 1 repeat" in out
+    assert "6 of 6 trials done" in out
+    assert "fold 1 (drawn-1): test accuracy" in out
+    assert len(list((tmp_path / "store" / "trials" / "MUTAG").glob("*.json"))) == 6
+    table = run(capsys, "table", "--store", "store", "--format", "csv")
+    mine = [line for line in table.splitlines() if line.startswith("MUTAG")]
+    assert len(mine) == 1
+    assert ",2,measured,graph," in mine[0]
+    accuracy = mine[0].split(",")[2][:-1]
+    assert f"test accuracy {float(accuracy):.1f}" in out or accuracy in out
+    run(capsys, "table", "--store", "store", "--format", "html", "--out", "t.html")
+    assert "MUTAG" in (tmp_path / "t.html").read_text()
+    run(capsys, "table", "--store", "store", "--plot", "t.svg")
+    assert (tmp_path / "t.svg").stat().st_size > 5000
+
+
+def test_quick_looks_fix_keys(capsys):
+    out = run(
+        capsys,
+        "evaluate",
+        "MUTAG",
+        *SMALL,
+        "--epochs",
+        "1",
+        "--set",
+        "num_layers=1",
+        "--folds",
+        "1",
+    )
+    assert "1 configuration (grid: nothing to select)" in out
+
+
+def test_halving_and_random_search_run(capsys):
+    for more in (["--search", "halving"], ["--search", "random", "--trials", "2"]):
+        out = run(capsys, "evaluate", "MUTAG", *SMALL, "--folds", "1", "--quiet", *more)
+        assert "MUTAG, kergnn: test accuracy" in out
+
+
+def test_a_crashing_configuration_is_in_the_table(capsys, tmp_path):
+    (tmp_path / "grid.toml").write_text("hidden_channels=4\nepochs=1\nlearning_rate=[0.01, 1e30]")
+    out = run(capsys, "evaluate", "MUTAG", *SMALL)
+    assert "2 trials failed, 0 folds without a result; --retry-failed tries again" in out
+    assert "2 trials failed" in run(capsys, "table", "--store", "store")
+
+
+def test_a_table_without_results_shows_the_published_ones(capsys):
+    assert "GNTK" in run(capsys, "table")
+    assert "no such folder" in run(capsys, "table", "--no-published", code=2)
+    os.mkdir("empty")
+    message = run(capsys, "table", "--store", "empty", "--no-published", code=2)
+    assert "empty: no results here" in message
+
+
+def test_a_damaged_record_is_named_and_run_again(capsys, tmp_path):
+    run(capsys, "evaluate", "MUTAG", *SMALL)
+    before = run(capsys, "table", "--store", "store", "--format", "csv")
+    path = next((tmp_path / "store" / "trials" / "MUTAG").glob("*.json"))
+    path.write_text(path.read_text()[:100])
+    with pytest.warns(UserWarning, match=f"{path.name}: not a whole record"):
+        run(capsys, "evaluate", "MUTAG", *SMALL)
+    assert run(capsys, "table", "--store", "store", "--format", "csv") == before
+
+
+def test_a_read_only_store_is_one_line(capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    message = run(capsys, "evaluate", "MUTAG", *SMALL, "--quiet", code=1)
+    assert message.endswith(".json: Read-only file system")
+
+
+def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials, "train", interrupt)
+    assert run(capsys, "evaluate", "MUTAG", *SMALL, "--quiet", code=130) == (
+        "kergnn: interrupted; the same command goes on"
+    )
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["MUTAG", "--grid", "missing.toml"], "missing.toml: no such file or folder"),
+        (["MUTAG", "--model", "nothing"], "model is 'nothing'"),
+        (["MUTAG", "--executor", "magic"], "executor is 'magic'"),
+        (["MUTAG", "--workers", "0"], "workers is 0"),
+        (["MUTAG", "--folds", "11"], "folds is 11"),
+        (["MUTAG", "--set", "epoch=3"], "unknown key 'epoch'"),
+        (["MUTAG", "--executor", "processes", "--ray-address", "x:1"], "--ray-address needs"),
+        (["MUTAG", "--store", "grid.toml"], "grid.toml: not a directory"),
+        (["nowhere.jsonl"], "nowhere.jsonl"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, arguments, message):
+    assert message in run(capsys, "evaluate", *arguments, code=2)
+
+
+def test_a_table_refuses_what_it_does_not_know(capsys):
+    assert "format is 'word'" in run(capsys, "table", "--format", "word", code=2)
+    assert "dataset is 'NCI'" in run(capsys, "table", "--dataset", "NCI", code=2)

@@ -1,0 +1,191 @@
+import csv
+import html.parser
+import io
+import statistics
+
+import pytest
+from scipy import stats
+
+from kergnn.evaluation import ResultStore
+from kergnn.evaluation.results import corrected_t_test, published_results, stored_results
+from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
+
+
+def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", **changes):
+    folds = [
+        {
+            "fold": i,
+            "split_hash": f"split{i}",
+            "status": "done",
+            "test": {"accuracy": accuracy},
+            "config": {"num_layers": 1 + i % 2},
+            "failed": [],
+        }
+        for i, accuracy in enumerate(accuracies)
+    ]
+    made = {
+        "format": 1,
+        "key": key * 24,
+        "dataset": dataset,
+        "task": "graph",
+        "model": model,
+        "search": "grid",
+        "searched": {"num_layers": [1, 2]},
+        "num_configs": 2,
+        "repeats": 3,
+        "mean": statistics.fmean(accuracies) if accuracies else None,
+        "std": statistics.pstdev(accuracies) if accuracies else None,
+        "folds_done": len(accuracies),
+        "folds_failed": 0,
+        "trials_failed": 0,
+        "folds": folds,
+        "measured": {"seconds_per_epoch": 0.2, "finished": "2026-01-01T00:00:00+00:00"},
+    }
+    return {**made, **changes}
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = ResultStore(tmp_path)
+    return lambda *records: [store.add_evaluation(r) for r in records] and stored_results(store)
+
+
+def test_the_paper_s_tables_are_complete():
+    results = published_results()
+    graph = [r for r in results if r.task == "graph"]
+    node = [r for r in results if r.task == "node"]
+    assert len({r.model for r in graph}) == 17
+    assert len(graph) == 17 * 8
+    assert len(node) == 7 * 4
+    assert sum(r.note == "OOR" for r in graph) == 11
+    best = {}
+    for r in results:
+        if r.mean is not None:
+            best[r.dataset] = max(best.get(r.dataset, 0), round(100 * r.mean, 2))
+    assert best == {
+        "DD": 78.9,
+        "NCI1": 83.5,
+        "PROTEINS": 76.5,
+        "ENZYMES": 62.1,
+        "IMDB-BINARY": 75.9,
+        "IMDB-MULTI": 52.2,
+        "REDDIT-BINARY": 91.1,
+        "COLLAB": 77.5,
+        "Cora": 88.49,
+        "Citeseer": 77.99,
+        "Pubmed": 90.05,
+        "Chameleon": 62.28,
+    }
+
+
+def test_the_corrected_test_by_hand():
+    differences = [0.02, 0.01, 0.03, 0.0, 0.04]
+    sigma = statistics.stdev(differences)
+    t = 0.02 / (sigma * (1 / 5 + 1 / 9) ** 0.5)
+    assert corrected_t_test(differences, 1 / 9) == pytest.approx(2 * stats.t.sf(t, 4))
+    # Without the correction it is the usual paired test.
+    usual = stats.ttest_1samp(differences, 0).pvalue
+    assert corrected_t_test(differences, 0) == pytest.approx(usual)
+    assert corrected_t_test(differences, 1 / 9) > usual
+    assert corrected_t_test([0.0, 0.0], 1 / 9) == 1
+    assert corrected_t_test([0.1, 0.1], 1 / 9) == 0
+
+
+def test_the_opponent_is_the_best_other_model_on_the_same_folds(store):
+    mine = evaluation(accuracies=(0.80, 0.90, 0.85))
+    weak = evaluation(model="weak", accuracies=(0.5, 0.6, 0.5))
+    strong = evaluation(model="strong", accuracies=(0.7, 0.85, 0.8))
+    elsewhere = evaluation(model="elsewhere", accuracies=(0.99, 0.99, 0.99))
+    for fold in elsewhere["folds"]:
+        fold["split_hash"] += "x"
+    results = {r.model: r for r in store(mine, weak, strong, elsewhere)}
+    comparison = results["kergnn"].comparison
+    assert (comparison.model, comparison.folds) == ("strong", 3)
+    assert comparison.difference == pytest.approx((0.1 + 0.05 + 0.05) / 3)
+    assert comparison.p_value == pytest.approx(corrected_t_test([0.1, 0.05, 0.05], 1 / 9))
+    assert results["elsewhere"].comparison is None
+
+
+def test_of_several_evaluations_the_most_thorough_counts_not_the_best(store):
+    whole = evaluation(accuracies=[0.7] * 10, key="a")
+    look = evaluation(accuracies=[0.99], key="b", num_configs=9)
+    (result,) = store(whole, look)
+    assert result.mean == 0.7
+    assert "1 other evaluation in the store" in result.note
+    grown = evaluation(accuracies=[0.6] * 10, key="c", num_configs=5)
+    (result,) = store(grown)
+    assert result.mean == 0.6
+
+
+def test_csv_has_one_row_for_each_data_set_and_model(store):
+    results = [*published_results(), *store(evaluation(accuracies=(0.8, 0.9)))]
+    text = format_table(results, "csv")
+    assert text.startswith("dataset,model,mean,std,folds,")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 17 * 8 + 7 * 4 + 1
+    mine = rows[-1]
+    assert (mine["dataset"], mine["model"], mine["source"]) == ("NCI1", "kergnn", "measured")
+    assert (mine["mean"], mine["std"], mine["folds"]) == ("85.00", "5.00", "2")
+    assert mine["selected"] == "num_layers: 1 (1), 2 (1)"
+    gin = next(r for r in rows if (r["dataset"], r["model"]) == ("NCI1", "GIN"))
+    assert (gin["mean"], gin["std"], gin["source"]) == ("80.00", "1.40", "published")
+    oor = next(r for r in rows if (r["dataset"], r["model"]) == ("DD", "GNTK"))
+    assert (oor["mean"], oor["note"]) == ("", "OOR")
+
+
+def test_failures_are_in_the_table(store):
+    partly = evaluation(accuracies=[0.8] * 9, folds_failed=1, trials_failed=4)
+    nothing = evaluation(dataset="DD", accuracies=(), folds_failed=10, trials_failed=20)
+    text = format_table(store(partly, nothing))
+    assert "80.0 ± 0.0 (9 folds)" in text
+    assert "1 fold failed, 4 trials failed" in text
+    assert "10 folds failed, 20 trials failed" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("DD"))
+    assert "failed" in line
+
+
+def test_only_whole_results_are_marked_as_best(store):
+    partial = evaluation(accuracies=[0.99] * 3)
+    text = format_table([*published_results(), *store(partial)])
+    assert "83.5 ± 1.2*" in text
+    assert "99.0 ± 0.0 (3 folds)*" not in text
+    text = format_table([*published_results(), *store(evaluation(accuracies=[0.9] * 10, key="b"))])
+    assert "90.0 ± 0.0*" in text
+    assert "83.5 ± 1.2*" not in text
+
+
+def test_markdown_latex_and_html_are_well_formed(store):
+    results = [*published_results(), *store(evaluation(model="a|b_&<c>", accuracies=[0.9] * 10))]
+    markdown = format_table(results, "markdown")
+    tables = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in tables} == {11, 7, 9}
+    assert "**90.0 ± 0.0**" in markdown
+    latex = format_table(results, "latex")
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
+    assert r"a|b\_\&<c>" in latex
+    assert r"\textbf{90.0 $\pm$ 0.0}" in latex
+    page = format_table(results, "html")
+    assert "a|b_&amp;&lt;c&gt;" in page
+
+    class Checker(html.parser.HTMLParser):
+        stack = ()
+
+        def handle_starttag(self, tag, attributes):
+            if tag != "meta":
+                self.stack = (*self.stack, tag)
+
+        def handle_endtag(self, tag):
+            assert self.stack[-1] == tag
+            self.stack = self.stack[:-1]
+
+    checker = Checker()
+    checker.feed(page)
+    assert checker.stack == ()
+    assert set(STYLES) == {"text", "markdown", "latex", "html"}
+
+
+def test_the_plot_shows_measured_results_only(store):
+    assert plot_accuracy(published_results()) is None
+    picture = plot_accuracy(store(evaluation(), evaluation(dataset="DD")))
+    assert picture.startswith(b"<?xml")
+    assert len(picture) > 5000
