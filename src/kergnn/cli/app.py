@@ -93,7 +93,7 @@ def _plain_warnings() -> Iterator[None]:
         print(f"kergnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        warnings.showwarning = show
+        warnings.showwarning = show  # type: ignore[assignment]
         yield
 
 
