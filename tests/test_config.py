@@ -69,3 +69,28 @@ def test_bad_files_are_named(tmp_path, text, message):
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_toml(tmp_path / "c.toml")
+
+
+def test_options_of_a_model_are_keys_too(tmp_path):
+    config = RunConfig().replace({"options.heads": 8, "options.alpha": 0.5})
+    config = config.replace(dict([parse_assignment("options.alpha=0.1")]))
+    assert config.options == (("alpha", 0.1), ("heads", 8))
+    assert config.to_dict()["options.heads"] == 8
+    (tmp_path / "config.toml").write_text(config.to_toml())
+    assert "[options]" in config.to_toml()
+    assert load_config(tmp_path / "config.toml") == config
+    assert len({config.hash, RunConfig().hash, config.replace({"options.heads": 4}).hash}) == 3
+    assert parse_assignment("options.aggr=max") == ("options.aggr", "max")
+    assert parse_assignment("options.connected=true") == ("options.connected", True)
+
+
+def test_bad_options_are_named():
+    with pytest.raises(ConfigError, match=r"options\.heads is \[1, 2\]: it must be a number"):
+        parse_assignment("options.heads=[1, 2]")
+    with pytest.raises(ConfigError, match="options is 3: it must be a table"):
+        RunConfig().replace({"options": 3})
+
+
+def test_a_new_key_that_is_none_changes_no_hash():
+    """Stored results are found by these hashes: this one must stay."""
+    assert RunConfig().hash == "53a4d081e57d"

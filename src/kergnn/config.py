@@ -31,7 +31,8 @@ class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
     TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
-    ``head_channels`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``.
+    ``head_channels`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``; other
+    models take those that they know. What only one of them knows is an option: ``options.alpha``.
     """
 
     # Data
@@ -70,15 +71,26 @@ class RunConfig:
     metric: str = "accuracy"
     seed: int = 0  # below 2**32
     device: str = "auto"
+    # Arguments of the model that no other has, by name
+    options: tuple[tuple[str, Any], ...] = ()
 
     def replace(self, values: Mapping[str, Any]) -> RunConfig:
         """Return a copy with some keys changed, each checked."""
-        return dataclasses.replace(self, **_checked(values))
+        checked = _checked(values)
+        options = dict(self.options)
+        options |= {k.removeprefix(_OPTION): checked.pop(k) for k in [*checked] if _is_option(k)}
+        return dataclasses.replace(self, **checked, options=tuple(sorted(options.items())))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all keys and values, every option under a key of its own."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return values | {f"{_OPTION}{name}": value for name, value in values.pop("options")}
 
     def to_toml(self) -> str:
         """Return the configuration as TOML; TOML has no null, so ``None`` is the string none."""
-        values = dataclasses.asdict(self)
-        return tomli_w.dumps({k: "none" if v is None else v for k, v in values.items()})
+        plain = {k: "none" if v is None else v for k, v in self.to_dict().items()}
+        table = {k.removeprefix(_OPTION): plain.pop(k) for k in [*plain] if _is_option(k)}
+        return tomli_w.dumps({**plain, "options": table} if table else plain)
 
     @property
     def hash(self) -> str:
@@ -86,7 +98,7 @@ class RunConfig:
 
         So a new key leaves all hashes as they are, as long as ``None`` stands for what was before.
         """
-        values = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        values = {k: v for k, v in self.to_dict().items() if v is not None}
         return hash_json(values)[:12]
 
 
@@ -96,7 +108,9 @@ def hash_json(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_TYPES = typing.get_type_hints(RunConfig)
+_TYPES = {k: v for k, v in typing.get_type_hints(RunConfig).items() if k != "options"}
+_OPTION = "options."
+_SCALARS = (bool, int, float, str)
 
 
 def read_toml_table(path: Path) -> dict[str, Any]:
@@ -125,11 +139,12 @@ def load_config(path: Path) -> RunConfig:
 def parse_assignment(text: str) -> tuple[str, Any]:
     """Turn ``key=value`` into the key and its value; ``none`` is ``None``."""
     key, equals, value = text.partition("=")
-    key = key.strip()
+    key, value = key.strip(), value.strip()
     if not equals:
         raise ConfigError(f"{text!r} is not of the form key=value")
+    if _is_option(key):
+        return key, _checked({key: _scalar(value)})[key]
     _known(key)
-    value = value.strip()
     if value.lower() in ("none", "null", "") and _optional(key):
         return key, None
     for convert in _converters(key):
@@ -142,7 +157,12 @@ def parse_assignment(text: str) -> tuple[str, Any]:
 
 def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     checked = {}
-    for key, value in values.items():
+    for key, value in _flat(values).items():
+        if _is_option(key):
+            if not key.removeprefix(_OPTION).isidentifier() or type(value) not in _SCALARS:
+                raise ConfigError(f"{key} is {value!r}: it must be a number, a string or a boolean")
+            checked[key] = value
+            continue
         _known(key)
         kinds = _kinds(key)
         if _optional(key) and value in ("none", ""):
@@ -153,6 +173,27 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"{key} is {value!r}: it must be {_describe(key)}")
         checked[key] = value
     return checked
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every entry of the table ``options`` a key of its own."""
+    flat = {key: value for key, value in values.items() if key != "options"}
+    options = values.get("options", {})
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options is {options!r}: it must be a table")
+    return flat | {f"{_OPTION}{name}": value for name, value in options.items()}
+
+
+def _is_option(key: str) -> bool:
+    return key.startswith(_OPTION)
+
+
+def _scalar(text: str) -> Any:
+    """Read a value as TOML would, or as a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def _known(key: str) -> None:

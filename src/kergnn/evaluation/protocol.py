@@ -9,7 +9,6 @@ scores are the result.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Generator
@@ -191,7 +190,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
         "status": "done" if done else "failed",
         "test": _mean_figures([run["test"] for run in runs]) if done else None,
         "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
-        "config": selected and {**dataclasses.asdict(selected), "dataset": fold.dataset},
+        "config": selected and {**selected.to_dict(), "dataset": fold.dataset},
         "selection": [trial.key for trial in selection],
         "assessment": [trial.key for trial in assessment],
         "failed": failed,
@@ -242,12 +241,12 @@ def _fold(
 
 
 def _differing(configs: tuple[RunConfig, ...]) -> tuple[str, ...]:
-    names = [field.name for field in dataclasses.fields(RunConfig)]
+    names = dict.fromkeys(key for config in configs for key in config.to_dict())
     return tuple(name for name in names if len(_values(configs, name)) > 1)
 
 
 def _values(configs: tuple[RunConfig, ...], key: str) -> list[Any]:
-    return list(dict.fromkeys(getattr(config, key) for config in configs))
+    return list(dict.fromkeys(config.to_dict().get(key) for config in configs))
 
 
 def _mean_figures(figures: list[dict[str, float]]) -> dict[str, float]:

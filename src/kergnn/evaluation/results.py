@@ -120,7 +120,7 @@ def selected_values(record: Record) -> str:
     """Tell what was selected: of each searched key the values and in how many folds."""
     parts = []
     for key in record["searched"]:
-        counts = Counter(str(fold["config"][key]) for fold in record["folds"] if fold["config"])
+        counts = Counter(str(fold["config"].get(key)) for fold in record["folds"] if fold["config"])
         chosen = ", ".join(f"{value} ({count})" for value, count in counts.most_common())
         parts.append(f"{key}: {chosen}")
     return "; ".join(parts)

@@ -74,7 +74,10 @@ class SearchSpace:
     def from_values(cls, values: dict[str, Any]) -> SearchSpace:
         """Make a space of lists (searched), tables (ranges) and single values (fixed)."""
         choices: dict[str, list[Any] | Range] = {}
-        for key, value in values.items():
+        options = values.get("options", {})
+        flat = {key: value for key, value in values.items() if key != "options"}
+        flat |= {f"options.{name}": value for name, value in options.items()}
+        for key, value in flat.items():
             if key in _FIXED:
                 raise ConfigError(f"{key} is not searched: evaluate decides it")
             if isinstance(value, dict):
@@ -84,7 +87,7 @@ class SearchSpace:
             if not listed:
                 raise ConfigError(f"{key} has no values")
             checked = [RunConfig().replace({key: item}) for item in listed]
-            choices[key] = [getattr(config, key) for config in checked]
+            choices[key] = [config.to_dict()[key] for config in checked]
         return cls(choices)
 
     def fixed(self, values: dict[str, Any]) -> SearchSpace:

@@ -8,7 +8,6 @@ and then predicts the test part, once.
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import gc
 import os
 import platform
@@ -71,9 +70,9 @@ class Trial:
 
 def settings(config: RunConfig) -> Record:
     """Return what a configuration says of the model and its training, without ``None``."""
-    values = dataclasses.asdict(config)
     elsewhere = ("dataset", "fold", "device")
-    return {k: v for k, v in values.items() if v is not None and k not in elsewhere}
+    values = config.to_dict().items()
+    return {k: v for k, v in values if v is not None and k not in elsewhere}
 
 
 def run_trial(trial: Trial, mirror: Path | None = None, threads: int = 1) -> Record:
@@ -133,7 +132,7 @@ def describe(trial: Trial, dataset: str, split: str, threads: int) -> Record:
         "seed": config.seed,
         "config_hash": config.hash,
         # The folder of a set of one's own is nobody else's business.
-        "config": {**dataclasses.asdict(config), "dataset": dataset},
+        "config": {**config.to_dict(), "dataset": dataset},
         "engine": os.environ.get("KERGNN_ENGINE") or "auto",
         "threads": threads,
         "versions": {
