@@ -11,20 +11,20 @@ import threading
 import pytest
 
 from kergnn.config import ConfigError
-from kergnn.evaluation import ResultStore, evaluate, make_executor
+from kergnn.evaluation import Limits, ResultStore, evaluate, make_executor
 from kergnn.evaluation.executors import Outcome, SerialExecutor
 
 
 class Counting(SerialExecutor):
-    """Counts trials, and calls ``before`` with each."""
+    """Counts trials, or refuses to run any."""
 
-    def __init__(self, before=lambda trial: None):
+    def __init__(self, fail=False, limits=None):
         super().__init__()
-        self.trials, self.before = [], before
+        self.trials, self.fail, self.limits = [], fail, limits or Limits(seconds=15)
 
     def wait(self):
         self.trials.append(self._queue[0])
-        self.before(self._queue[0])
+        assert not self.fail, "a trial ran"
         return super().wait()
 
 
@@ -104,7 +104,7 @@ def test_a_worker_that_dies_harms_only_its_trial(small_plan, store, monkeypatch)
     killed = []
 
     class Killing:
-        workers, threads = 2, 1
+        workers, threads, limits = 2, 1, Limits()
 
         def __enter__(self):
             executor.start()
@@ -177,12 +177,37 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(small_plan, store, m
     assert len(rest.trials) == 3
 
 
+def test_a_trial_beyond_its_limits_is_ended_and_recorded(small_plan, store):
+    """The long ones are stopped, the short one is selected; more time makes them run again."""
+    plan = small_plan(folds=1, repeats=1, num_layers=1, patience=10**6, epochs=[2, 10**6])
+    executor = make_executor("processes", 2, limits=Limits(seconds=15))
+    record = evaluate(plan, store, executor)
+    assert (record["folds_done"], record["trials_out_of_resources"]) == (1, 1)
+    assert record["trials_failed"] == 0
+    ((key, status),) = record["folds"][0]["failed"].items()
+    assert status == "oor"
+    trial = store.trial("MUTAG", key)
+    assert trial["error"] == "out of resources: more than 15 s"
+    assert 15 <= trial["reached"]["seconds"] < 25
+    assert trial["reached"]["memory"] > 10**7
+    assert evaluate(plan, store, Counting(fail=True))["folds_done"] == 1
+    with pytest.raises(AssertionError, match="a trial ran"):
+        evaluate(plan, store, Counting(fail=True, limits=Limits(seconds=16)))
+
+
+def test_memory_is_limited_too(small_plan, store):
+    executor = make_executor("processes", 1, limits=Limits(memory=10**7))
+    record = evaluate(small_plan(folds=1, repeats=1, num_layers=[1, 2]), store, executor)
+    assert (record["folds_failed"], record["trials_out_of_resources"]) == (1, 2)
+
+
 def test_executors_that_cannot_be_are_refused():
     for arguments, message in (
         (("luck",), "executor is 'luck'"),
         (("serial", 2), "the serial executor has one"),
         (("processes", 0), "workers is 0"),
         (("processes", 1, None, 0), "threads is 0"),
+        (("serial", 1, None, 1, None, Limits(seconds=1)), "limits of a trial need 'processes'"),
     ):
         with pytest.raises(ConfigError, match=message):
             make_executor(*arguments)

@@ -19,7 +19,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
             "status": "done",
             "test": {"accuracy": accuracy},
             "config": {"num_layers": 1 + i % 2},
-            "failed": [],
+            "failed": {},
         }
         for i, accuracy in enumerate(accuracies)
     ]
@@ -38,6 +38,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
         "folds_done": len(accuracies),
         "folds_failed": 0,
         "trials_failed": 0,
+        "trials_out_of_resources": 0,
         "folds": folds,
         "measured": {"seconds_per_epoch": 0.2, "finished": "2026-01-01T00:00:00+00:00"},
     }
@@ -142,6 +143,14 @@ def test_failures_are_in_the_table(store):
     assert "10 folds failed, 20 trials failed" in text
     (line,) = (line for line in text.splitlines() if line.startswith("DD"))
     assert "failed" in line
+
+
+def test_out_of_resources_is_told_as_in_the_paper(store):
+    text = format_table(
+        store(evaluation(accuracies=(), folds_failed=10, trials_out_of_resources=20))
+    )
+    assert "OOR" in text
+    assert "20 trials out of resources" in text
 
 
 def test_only_whole_results_are_marked_as_best(store):

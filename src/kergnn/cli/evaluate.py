@@ -40,6 +40,12 @@ def evaluate(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix any key.")
     ] = None,
+    trial_timeout: Annotated[
+        float | None, typer.Option(help="Seconds a trial may take; then it is out of resources.")
+    ] = None,
+    trial_memory: Annotated[
+        float | None, typer.Option(help="Gigabytes a trial may take (2**30 bytes).")
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
@@ -54,7 +60,14 @@ def evaluate(
     may work on one store. kergnn table shows what is there.
     """
     from kergnn.cli.progress import evaluating, show_evaluation
-    from kergnn.evaluation import ResultStore, SearchSpace, default_grid, make_executor, make_plan
+    from kergnn.evaluation import (
+        Limits,
+        ResultStore,
+        SearchSpace,
+        default_grid,
+        make_executor,
+        make_plan,
+    )
     from kergnn.evaluation import evaluate as run_evaluation
 
     space = SearchSpace.read(grid if grid is not None else default_grid(dataset, model))
@@ -63,8 +76,12 @@ def evaluate(
     space = space.fixed(fixed)
     if ray_address is not None and executor not in (None, "ray"):
         raise ConfigError(f"--ray-address needs --executor ray, not {executor}")
-    automatic = "ray" if ray_address else "serial" if workers == 1 else "processes"
-    runner = make_executor(executor or automatic, workers, data_mirror, threads, ray_address)
+    memory = None if trial_memory is None else round(trial_memory * 2**30)
+    limits = Limits(trial_timeout, memory)
+    automatic = "ray" if ray_address else "processes" if workers > 1 or limits else "serial"
+    runner = make_executor(
+        executor or automatic, workers, data_mirror, threads, ray_address, limits
+    )
     plan = make_plan(
         dataset, space, model, search, trials, folds, repeats, seed=seed, mirror=data_mirror
     )

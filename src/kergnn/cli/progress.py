@@ -63,10 +63,13 @@ def show_evaluation(record: Record, store: Path) -> None:
         )
     if record["searched"] and record["folds_done"]:
         console.print(f"selected (number of folds): {selected_values(record)}")
+    folds = _count(record["folds_failed"], "fold")
     if record["trials_failed"]:
         failed = _count(record["trials_failed"], "trial")
-        folds = _count(record["folds_failed"], "fold")
         console.print(f"{failed} failed, {folds} without a result; --retry-failed tries again")
+    if record["trials_out_of_resources"]:
+        ended = _count(record["trials_out_of_resources"], "trial")
+        console.print(f"{ended} out of resources, {folds} without a result")
     console.print(f"kergnn table --store {store} shows all results")
 
 
@@ -105,7 +108,7 @@ class _FoldLines:
                 runs = ", ".join(f"{100 * a:.1f}" for a in fold["accuracies"])
                 score = f"test accuracy {100 * fold['test']['accuracy']:.1f} % ({runs})"
             else:
-                score = "failed"
+                score = "out of resources" if "oor" in fold["failed"].values() else "failed"
             self.console.print(f"fold {fold['fold']} ({fold['split']}): {score}")
         self.shown = len(status.folds)
 

@@ -1,6 +1,6 @@
 """Strict evaluation: nested cross-validation that can be killed, continued, shared and trusted."""
 
-from kergnn.evaluation.executors import EXECUTORS, Executor, make_executor
+from kergnn.evaluation.executors import EXECUTORS, Executor, Limits, make_executor
 from kergnn.evaluation.protocol import Plan, make_plan
 from kergnn.evaluation.run import Status, evaluate
 from kergnn.evaluation.search import SEARCHES, SearchSpace, default_grid
@@ -11,6 +11,7 @@ __all__ = [
     "EXECUTORS",
     "SEARCHES",
     "Executor",
+    "Limits",
     "Plan",
     "ResultStore",
     "SearchSpace",

@@ -165,13 +165,13 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
     Selection sees nothing but the scores of selection trials, which have no test part.
     """
     selection: list[Trial] = []
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     configs = next(search)
     while True:
         trials = [fold.trial(config, seed) for config in configs]
         records = yield trials
         selection += trials
-        failed += [record["key"] for record in records if record["status"] != "done"]
+        failed |= _failures(records)
         try:
             configs = search.send([validation_score(record) for record in records])
         except StopIteration as stop:
@@ -181,7 +181,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
     if selected is not None:
         assessment = [fold.trial(selected, seed + 1 + r, assess=True) for r in range(repeats)]
         runs = yield assessment
-        failed += [record["key"] for record in runs if record["status"] != "done"]
+        failed |= _failures(runs)
     done = bool(runs) and all(run["status"] == "done" for run in runs)
     return {
         "fold": fold.number,
@@ -195,6 +195,11 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
         "assessment": [trial.key for trial in assessment],
         "failed": failed,
     }
+
+
+def _failures(records: list[Record]) -> dict[str, str]:
+    """Return what is not done: its key, and whether it failed or ran out of resources."""
+    return {record["key"]: record["status"] for record in records if record["status"] != "done"}
 
 
 def validation_score(record: Record) -> Score:
@@ -224,10 +229,15 @@ def summarize(plan: Plan, folds: list[Record], measured: Record) -> Record:
         "std": statistics.pstdev(scores) if len(scores) > 1 else None,
         "folds_done": len(scores),
         "folds_failed": len(folds) - len(scores),
-        "trials_failed": sum(len(fold["failed"]) for fold in folds),
+        "trials_failed": _count(folds, "failed"),
+        "trials_out_of_resources": _count(folds, "oor"),
         "folds": folds,
         "measured": measured,
     }
+
+
+def _count(folds: list[Record], status: str) -> int:
+    return sum(list(fold["failed"].values()).count(status) for fold in folds)
 
 
 def _fold(

@@ -185,6 +185,8 @@ def _note(record: Record, others: int) -> str:
         notes.append(f"{_count(record['folds_failed'], 'fold')} failed")
     if record["trials_failed"]:
         notes.append(f"{_count(record['trials_failed'], 'trial')} failed")
+    if record["trials_out_of_resources"]:
+        notes.append(f"{_count(record['trials_out_of_resources'], 'trial')} out of resources")
     if others:
         notes.append(f"{_count(others, 'other evaluation')} in the store")
     return ", ".join(notes)

@@ -6,10 +6,10 @@ import statistics
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kergnn.evaluation.executors import Executor, Outcome
+from kergnn.evaluation.executors import Executor, Limits, Outcome
 from kergnn.evaluation.protocol import Fold, FoldRun, Plan, run_fold, summarize, validation_score
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Record, Trial, failed_record
@@ -84,7 +84,7 @@ class _Evaluation:
         retry_failed: bool,
     ) -> None:
         self.plan, self.store, self.executor, self.report = plan, store, executor, report
-        self.retry_failed = retry_failed
+        self.retry_failed, self.limits = retry_failed, executor.limits
         self.queue: deque[Trial] = deque()
         self.elsewhere: list[Trial] = []
         self.running: dict[str, Trial] = {}
@@ -143,7 +143,12 @@ class _Evaluation:
                 self.store.release(trial.key)
 
     def _again(self, record: Record) -> bool:
-        return self.retry_failed and record["status"] == "failed"
+        """Whether a stored trial is to run again: on demand, or when it may use more than then."""
+        if record["status"] != "oor":
+            return self.retry_failed and record["status"] == "failed"
+        before = Limits(**record["reached"]["limits"])
+        pairs = ((before.seconds, self.limits.seconds), (before.memory, self.limits.memory))
+        return any(old is not None and (new is None or new > old) for old, new in pairs)
 
     def _take(self, outcome: Outcome) -> None:
         key, record = outcome.trial.key, outcome.record
@@ -151,13 +156,14 @@ class _Evaluation:
         self.seconds.append(time.monotonic() - self.started.pop(key))
         if record is None:
             self.attempts[key] += 1
-            if self.attempts[key] < _ATTEMPTS:
+            if self.attempts[key] < _ATTEMPTS and outcome.reached is None:
                 self.queue.appendleft(outcome.trial)
                 self.store.release(key)
                 return
             fold, threads = self.waiting[key].fold, self.executor.threads
+            reached = outcome.reached and {**outcome.reached, "limits": asdict(self.limits)}
             record = failed_record(
-                outcome.trial, self.plan.dataset, fold.split, threads, outcome.error
+                outcome.trial, self.plan.dataset, fold.split, threads, outcome.error, reached
             )
         self.store.add_trial(record)
         self.store.release(key)
@@ -210,7 +216,7 @@ class _Evaluation:
                 total=total,
                 done=done,
                 running=len(self.running),
-                failed=sum(record["status"] == "failed" for record in records),
+                failed=sum(record["status"] != "done" for record in records),
                 folds=tuple(self.folds),
                 best=max(scores, default=None),
                 seconds_left=left,

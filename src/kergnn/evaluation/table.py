@@ -67,7 +67,8 @@ def _accuracy(result: Result | None) -> str:
     if result is None:
         return ""
     if result.mean is None:
-        return result.note if result.published else "failed"
+        short = "OOR" if result.record.get("trials_out_of_resources") else "failed"
+        return result.note if result.published else short
     digits = 2 if result.published and result.std is None else 1
     text = f"{100 * result.mean:.{digits}f}"
     if result.std is not None:

@@ -104,11 +104,28 @@ def run_trial(trial: Trial, mirror: Path | None = None, threads: int = 1) -> Rec
     }
 
 
-def failed_record(trial: Trial, dataset: str, split: str, threads: int, error: str) -> Record:
-    """Return the record of a trial that could not be finished; ``error`` is the traceback."""
+def failed_record(
+    trial: Trial,
+    dataset: str,
+    split: str,
+    threads: int,
+    error: str,
+    reached: Record | None = None,
+) -> Record:
+    """Return the record of a trial that could not be finished.
+
+    Args:
+        trial: the trial.
+        dataset: name of the data set.
+        split: name of the split.
+        threads: number of threads.
+        error: the traceback.
+        reached: what it had used, and might have used, if it ran out of resources.
+    """
     return {
         **describe(trial, dataset, split, threads),
-        "status": "failed",
+        "status": "failed" if reached is None else "oor",
+        **({} if reached is None else {"reached": reached}),
         "error": error.strip().splitlines()[-1],
         "traceback": error,
         "measured": {"finished": datetime.now(timezone.utc).isoformat(timespec="seconds")},
