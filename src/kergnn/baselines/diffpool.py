@@ -70,8 +70,8 @@ class DiffPool(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits and leave ``auxiliary_loss`` behind."""
-        h, exists = to_dense_batch(x, batch, batch_size=num_graphs)
-        size = h.size(1)
+        size = max(1, int(torch.bincount(batch, minlength=1).max()))
+        h, exists = to_dense_batch(x, batch, max_num_nodes=size, batch_size=num_graphs)
         A = to_dense_adj(edge_index, batch, max_num_nodes=size, batch_size=num_graphs).to(x.dtype)
         loss, maxima = x.new_zeros(()), []
         for embed, assign in zip(self.embed, self.assign, strict=True):

@@ -95,11 +95,11 @@ class GeomGCN(nn.Module):
 def _by_relation(h: Tensor, around: Neighborhoods) -> Tensor:
     """Sum over the neighbours of each relation: (N, 8 c) -> (N, 8, c)."""
     source, target = around.edge_index
-    rows = h.reshape(len(h) * NUM_RELATIONS, -1)
+    rows = h.reshape(len(h) * NUM_RELATIONS, h.size(1) // NUM_RELATIONS)
     messages = rows.index_select(0, source * NUM_RELATIONS + around.relation)
     messages = messages * around.weight.to(h.dtype).unsqueeze(1)
     total = torch.zeros_like(rows).index_add(0, target * NUM_RELATIONS + around.relation, messages)
-    return total.view(len(h), NUM_RELATIONS, -1)
+    return total.view(len(h), NUM_RELATIONS, rows.size(1))
 
 
 def neighbors(edge_index: Tensor, num_nodes: int, num_neighbors: int = 4) -> Neighborhoods:

@@ -71,8 +71,8 @@ class GNN123(nn.Module):
     ) -> Tensor:
         """Return the logits; ``sets`` spares the calls of :func:`node_sets`."""
         if sets is None:
-            two = node_sets(edge_index, batch, num_graphs, 2)
-            sets = two, node_sets(edge_index, batch, num_graphs, 3, self.connected)
+            two = node_sets(edge_index, batch, 2)
+            sets = two, node_sets(edge_index, batch, 3, self.connected)
         nodes = _convolve(self.convs[0], x, edge_index)
         means = [global_mean_pool(nodes, batch, num_graphs)]
         for convs, s in zip(self.convs[1:], sets, strict=True):

@@ -29,14 +29,13 @@ class NodeSets:
 
 
 def node_sets(
-    edge_index: Tensor, batch: Tensor, num_graphs: int, size: int, connected: bool = False
+    edge_index: Tensor, batch: Tensor, size: int, connected: bool = False
 ) -> NodeSets:
     """Return the sets of ``size`` (2 or 3) nodes of every graph and their neighbourhoods.
 
     Args:
         edge_index: (2, E) sorted, both directions.
         batch: (N,) graph of every node, ascending.
-        num_graphs: number of graphs.
         size: number of nodes of a set.
         connected: whether only sets that induce a connected subgraph are taken.
     """

@@ -87,11 +87,10 @@ class PPGN(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits."""
-        features, exists = to_dense_batch(x, batch, batch_size=num_graphs)
-        adjacency = to_dense_adj(
-            edge_index, batch, max_num_nodes=features.size(1), batch_size=num_graphs
-        ).to(x.dtype)
-        exists = exists.to(x.dtype)
+        size = max(1, int(torch.bincount(batch, minlength=1).max()))
+        features, exists = to_dense_batch(x, batch, max_num_nodes=size, batch_size=num_graphs)
+        adjacency = to_dense_adj(edge_index, batch, max_num_nodes=size, batch_size=num_graphs)
+        adjacency, exists = adjacency.to(x.dtype), exists.to(x.dtype)
         pairs = (exists.unsqueeze(1) * exists.unsqueeze(2)).unsqueeze(1)
         diagonals = torch.diag_embed(features.transpose(1, 2))
         T = torch.cat([adjacency.unsqueeze(1), diagonals], dim=1)
