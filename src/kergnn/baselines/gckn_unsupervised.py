@@ -53,6 +53,7 @@ def gram(
     net.fit_anchors(x, paths, seed)
     features = global_add_pool(net.node_features(x, paths), graphs.graph_of, graphs.num_graphs)
     K: NDArray[np.float64] = (features @ features.T).numpy()
+    K = (K + K.T) / 2  # the last bit of a product may depend on the order
     if progress is not None:
         progress(graphs.num_graphs, graphs.num_graphs)
     return cosine(K) if normalize else K

@@ -28,9 +28,7 @@ class NodeSets:
     batch: Tensor
 
 
-def node_sets(
-    edge_index: Tensor, batch: Tensor, size: int, connected: bool = False
-) -> NodeSets:
+def node_sets(edge_index: Tensor, batch: Tensor, size: int, connected: bool = False) -> NodeSets:
     """Return the sets of ``size`` (2 or 3) nodes of every graph and their neighbourhoods.
 
     Args:

@@ -84,6 +84,10 @@ class PPGN(nn.Module):
             )
             for _ in widths
         )
+        for module in self.blocks.modules():  # products of small numbers would be smaller still
+            if isinstance(module, nn.Conv2d):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits."""

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from grakel import Graph
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.utils import remove_self_loops, to_undirected
@@ -26,8 +25,11 @@ def simple_edges(graphs: GraphSet) -> Tensor:
 
 
 def row_labels(x: Tensor) -> Tensor:
-    """Return one label (N,) for every different row of the features (N, d)."""
-    inverse = np.unique(x.numpy(), axis=0, return_inverse=True)[1]
+    """Return one label (N,) for every different row of the features (N, d).
+
+    Larger rows come first, so that one-hot rows get their labels back.
+    """
+    inverse = np.unique(-x.numpy(), axis=0, return_inverse=True)[1]
     return torch.from_numpy(inverse.reshape(-1))
 
 
@@ -53,10 +55,7 @@ def grakel_gram(
         g = graph_of[u]
         edges[g][u - ptr[g]][v - ptr[g]] = 1.0
     filled = [g for g in range(graphs.num_graphs) if edges[g]]
-    made = [
-        Graph(edges[g], dict(enumerate(labels[ptr[g] : ptr[g + 1]])), {}, "dictionary")
-        for g in filled
-    ]
+    made = [[edges[g], dict(enumerate(labels[ptr[g] : ptr[g + 1]])), {}] for g in filled]
     K = np.zeros((graphs.num_graphs, graphs.num_graphs))
     K[np.ix_(filled, filled)] = kernel.fit_transform(made)
     if progress is not None:
