@@ -15,7 +15,7 @@ LAYERS = [
     {"engine"},
     {"nn", "testing"},
     {"data", "config"},
-    {"batches", "outputs"},
+    {"batches", "outputs", "baselines"},
     {"training"},
     {"preparation"},
     {"runs", "bench", "evaluation"},

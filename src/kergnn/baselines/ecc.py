@@ -1,0 +1,88 @@
+"""``ecc``: filters that are functions of the edges."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch_geometric.nn import BatchNorm, NNConv, global_mean_pool
+
+from kergnn._checks import check_integer
+
+
+class ECC(nn.Module):
+    r"""Edge-conditioned convolution: Simonovsky and Komodakis, "Dynamic Edge-Conditioned Filters
+    in Convolutional Neural Networks on Graphs", CVPR 2017.
+
+    .. math::
+        h_l(v) = \mathrm{ReLU}\Big(\mathrm{norm}\Big(R_l h_{l-1}(v)
+        + \frac{1}{|N(v)|} \sum_{u \in N(v)} F_l(e_{uv})\, h_{l-1}(u)\Big)\Big), \qquad
+        \hat y(G) = \mathrm{MLP}\Big(\frac{1}{|G|} \sum_{v \in G} h_L(v)\Big)
+
+    where the filter network :math:`F_l` maps the features of an edge to a matrix. Without edge
+    features all edges have the feature 1.
+
+    Unlike in the paper the graph is not coarsened between layers, and a node's own features have
+    their own matrix :math:`R_l` instead of a loop with a feature of its own.
+
+    Args:
+        in_channels: number of node features.
+        hidden_channels: width of all layers.
+        out_channels: number of classes.
+        num_layers: number of convolutions L.
+        dropout: probability of dropping a hidden feature of the MLP.
+        edge_channels: number of edge features.
+        filter_channels: width of the hidden layer of :math:`F_l`.
+
+    Shapes:
+        - **input:** features (N, in_channels), edge index (2, E), graph of every node (N,), edge
+          features (E, edge_channels)
+        - **output:** (num_graphs, out_channels)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        edge_channels: int = 1,
+        filter_channels: int = 16,
+    ) -> None:
+        super().__init__()
+        num_layers = check_integer("num_layers", num_layers, minimum=1)
+        self.edge_channels = check_integer("edge_channels", edge_channels, minimum=1)
+        self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
+        channels = in_channels
+        for _ in range(num_layers):
+            filter_network = nn.Sequential(
+                nn.Linear(edge_channels, filter_channels),
+                nn.ReLU(),
+                nn.Linear(filter_channels, channels * hidden_channels),
+            )
+            self.convs.append(
+                NNConv(channels, hidden_channels, filter_network, aggr="mean", bias=False)
+            )
+            self.norms.append(BatchNorm(hidden_channels, allow_single_element=True))
+            channels = hidden_channels
+        self.head = nn.Sequential(
+            nn.Linear(hidden_channels, hidden_channels),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden_channels, out_channels),
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor,
+        num_graphs: int,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """Return the logits."""
+        if edge_attr is None:
+            edge_attr = x.new_ones(edge_index.size(1), self.edge_channels)
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = norm(conv(x, edge_index, edge_attr)).relu()
+        out: Tensor = self.head(global_mean_pool(x, batch, num_graphs))
+        return out
