@@ -16,6 +16,7 @@ LAYERS = [
     {"nn", "testing"},
     {"data", "config"},
     {"batches", "outputs", "baselines"},
+    {"edgebatches", "models"},
     {"training"},
     {"preparation"},
     {"runs", "bench", "evaluation"},

@@ -21,6 +21,11 @@ class Batch:
     num_graphs: int
     y: Tensor
 
+    @property
+    def inputs(self) -> tuple[Tensor, EgoGraphs, Tensor, int]:
+        """What a model for graphs is called with; one for nodes takes the first two."""
+        return self.x, self.ego, self.batch, self.num_graphs
+
 
 class GraphBatches:
     """Cuts batches of graphs out of the union of a whole set, without a loop over graphs."""

@@ -4,6 +4,7 @@ test.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from kergnn.data import (
     Features,
     GraphSet,
     Split,
-    default_recipe,
+    cached_ego_graphs,
     draw_split,
     get_split,
     mirror_dir,
 )
+from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
-from kergnn.training import Trainer, build_model
+from kergnn.models import build_model, model_info
+from kergnn.training import Batches, Trainer, resolve_device
 
 
 @dataclass(frozen=True)
@@ -33,28 +36,30 @@ class Development:
     Args:
         graphs: the graphs of the training and the validation part only; or, where nodes have
             classes, the whole graph without the classes of the test nodes.
-        ego: the ego-graphs of their nodes.
+        ego: the ego-graphs of their nodes, for a model that takes them.
         train: positions of the training graphs or nodes.
         validation: positions of the validation graphs or nodes.
     """
 
     graphs: GraphSet
-    ego: EgoGraphs
+    ego: EgoGraphs | None
     train: Tensor
     validation: Tensor
 
 
-def hide_test(graphs: GraphSet, ego: EgoGraphs, split: Split) -> Development:
+def hide_test(graphs: GraphSet, ego: EgoGraphs | None, split: Split) -> Development:
     """Take the test part away, and all that is in no part."""
     kept = torch.cat([split.train, split.validation]).sort().values
     if graphs.task == "node":
         y = torch.full_like(graphs.y, -1)
         y[kept] = graphs.y[kept]
         return Development(replace(graphs, y=y), ego, split.train, split.validation)
-    cut = GraphBatches(graphs, torch.empty(graphs.num_nodes, 0), ego, torch.device("cpu"))
+    if ego is not None:
+        x = torch.empty(graphs.num_nodes, 0)
+        ego = GraphBatches(graphs, x, ego, torch.device("cpu"))(kept).ego
     return Development(
         graphs.select(kept),
-        cut(kept).ego,
+        ego,
         torch.searchsorted(kept, split.train),
         torch.searchsorted(kept, split.validation),
     )
@@ -63,13 +68,35 @@ def hide_test(graphs: GraphSet, ego: EgoGraphs, split: Split) -> Development:
 def prepare_trainer(config: RunConfig, development: Development) -> tuple[Trainer, Features]:
     """Fit the features to the training part and build the model and its trainer."""
     graphs, train = development.graphs, development.train
-    features = Features.fit(str(config.features), graphs, _nodes_of(graphs, train))
-    x = features(graphs)
-    model = build_model(config, x.size(1), graphs.num_classes, graphs.task)
-    trainer = Trainer(
-        config, model, graphs, x, development.ego, development.train, development.validation
-    )
+    features = fit_features(config, graphs, train)
+    batches = make_batches(config, graphs, features, development.ego)
+    model = build_model(config, batches.x.size(1), graphs.num_classes, graphs.task)
+    trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
+
+
+def fit_features(config: RunConfig, graphs: GraphSet, train: Tensor) -> Features:
+    """Fit the feature recipe to the training part."""
+    return Features.fit(str(config.features), graphs, _nodes_of(graphs, train))
+
+
+def make_batches(
+    config: RunConfig, graphs: GraphSet, features: Features, ego: EgoGraphs | None
+) -> Batches:
+    """Return the graphs as the model takes them: with ego-graphs, or with edges."""
+    device, x = resolve_device(config.device), features(graphs)
+    return EdgeBatches(graphs, x, device) if ego is None else GraphBatches(graphs, x, ego, device)
+
+
+def ego_graphs(
+    config: RunConfig,
+    graphs: GraphSet,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> EgoGraphs | None:
+    """Return the ego-graphs, if the model takes them."""
+    if model_info(config.model).kind != "kergnn":
+        return None
+    return cached_ego_graphs(graphs, config.num_hops, config.max_nodes, progress)
 
 
 def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
@@ -81,7 +108,13 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
         )
     path, node = Path(config.dataset), graphs.task == "node"
-    features = config.features or default_recipe(graphs)
+    info = model_info(config.model)
+    if graphs.task not in info.tasks:
+        raise ConfigError(
+            f"model is {info.name!r}: it classifies {info.tasks[0]}s, and {graphs.name} has "
+            f"classes for {graphs.task}s"
+        )
+    features = config.features or info.recipe(graphs)
     wide = len(Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names) > 100
     chosen: dict[str, Any] = {
         "input_channels": 64 if wide else 0,

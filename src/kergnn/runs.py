@@ -26,26 +26,31 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig, load_config
 from kergnn.data import (
     DataError,
     Features,
     GraphSet,
     Split,
-    cached_ego_graphs,
     load_graphs,
 )
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
-from kergnn.nn import KerGNN
+from kergnn.models import build_model
 from kergnn.outputs import curves, metrics_table, prediction_table
-from kergnn.preparation import find_split, hide_test, prepare_trainer, resolve_config
+from kergnn.preparation import (
+    ego_graphs,
+    find_split,
+    hide_test,
+    make_batches,
+    prepare_trainer,
+    resolve_config,
+)
 from kergnn.training import (
+    Batches,
     Trainer,
     TrainingState,
-    build_model,
     metrics,
     predict_probabilities,
     resolve_device,
@@ -74,7 +79,7 @@ class TrainedRun:
     """A finished run, loaded for prediction."""
 
     config: RunConfig
-    model: KerGNN
+    model: nn.Module
     features: Features
     class_names: tuple[str, ...]
 
@@ -142,10 +147,9 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
 
 def predict(run: TrainedRun, graphs: GraphSet, reporter: Reporter | None = None) -> Tensor:
     """Return the class probabilities of all graphs, or of all nodes: (G or N, classes)."""
-    x = run.features(graphs)
     report = reporter or Reporter()
-    ego = cached_ego_graphs(graphs, run.config.num_hops, run.config.max_nodes, report.building)
-    batches = GraphBatches(graphs, x, ego, resolve_device(run.config.device))
+    ego = ego_graphs(run.config, graphs, report.building)
+    batches = make_batches(run.config, graphs, run.features, ego)
     count = graphs.num_graphs if run.config.task == "graph" else graphs.num_nodes
     return predict_probabilities(run.model, batches, torch.arange(count))
 
@@ -160,7 +164,7 @@ def _train(
     resuming: bool = False,
 ) -> dict[str, Any]:
     split = find_split(config, graphs, mirror)
-    ego = cached_ego_graphs(graphs, config.num_hops, config.max_nodes, report.building)
+    ego = ego_graphs(config, graphs, report.building)
     trainer, features = prepare_trainer(config, hide_test(graphs, ego, split))
     record = _record(config, graphs, split, features)
     if resuming:
@@ -178,11 +182,12 @@ def _train(
         f"split {split.name}: {len(split.train)} {graphs.task}s for training, "
         f"{len(split.validation)} for validation, {len(split.test)} for the test"
     )
-    full = int(torch.eq(ego.size, config.max_nodes or 0).sum())
+    most = config.max_nodes
+    full = 0 if ego is None or most is None else int(torch.eq(ego.size, most).sum())
     if full:
         report.message(
-            f"{full} of {ego.num_nodes} ego-graphs have the {config.max_nodes} nodes they may have "
-            "at most (max_nodes)"
+            f"{full} of {graphs.num_nodes} ego-graphs have the {most} nodes they may have at most "
+            "(max_nodes)"
         )
     if state is not None:
         trainer.restore(state)
@@ -206,7 +211,7 @@ def _train(
         if trainer.state.epoch:
             _save_checkpoint(out, trainer.state)
         raise
-    batches = GraphBatches(graphs, features(graphs), ego, trainer.device)
+    batches = make_batches(config, graphs, features, ego)
     return _finish(out, config, trainer, graphs, split, batches)
 
 
@@ -216,7 +221,7 @@ def _finish(
     trainer: Trainer,
     graphs: GraphSet,
     split: Split,
-    batches: GraphBatches,
+    batches: Batches,
 ) -> dict[str, Any]:
     """Look at the test part, once, and write what remains of the run."""
     state = trainer.state

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
@@ -21,14 +21,16 @@ from kergnn._checks import check_choice, check_integer
 from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
-from kergnn.egographs import EgoGraphs
-from kergnn.nn import KerGNN, calibrated_norms
+from kergnn.edgebatches import EdgeBatches
+from kergnn.nn import calibrated_norms
 
-MODELS = ("kergnn",)
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
 _EVALUATION_NODES = 20_000
 _CALIBRATION_GRAPHS = 1024
+
+
+Batches: TypeAlias = GraphBatches | EdgeBatches
 
 
 @dataclass(frozen=True)
@@ -50,53 +52,6 @@ class TrainingState:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     weights: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Tensor] = field(default_factory=dict)
-
-
-def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> KerGNN:
-    """Build the model that a configuration describes, with weights drawn from its seed."""
-    if not 0 <= config.seed < 2**32:
-        raise ValueError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
-    check_choice("model", config.model, MODELS)
-    torch.manual_seed(config.seed)
-    return KerGNN(
-        in_channels,
-        config.hidden_channels,
-        num_classes,
-        num_layers=config.num_layers,
-        filter_size=config.filter_size,
-        num_steps=config.num_steps,
-        kernel=_kernels(config.kernel),
-        num_hops=config.num_hops,
-        max_nodes=config.max_nodes,
-        input_channels=config.input_channels or None,
-        normalize=config.normalize,
-        update=config.update,
-        step_weights=_numbers(config.step_weights),
-        norm=config.norm,
-        dropout=config.dropout or 0.0,
-        input_dropout=config.input_dropout or 0.0,
-        readout=config.readout,
-        head_channels=config.head_channels,
-        task=task,
-    )
-
-
-def _numbers(text: str | None) -> str | list[float] | None:
-    """Turn ``1, 0.5, 0.1`` into numbers and leave names alone."""
-    try:
-        return text if text is None else [float(part) for part in text.split(",")]
-    except ValueError:
-        return text
-
-
-def _kernels(text: str) -> str | dict[str, int]:
-    """Turn ``rw:16, drw:16`` into numbers of filters and leave a single name alone."""
-    if ":" not in text:
-        return text
-    pairs = [part.split(":") for part in text.split(",")]
-    if not all(len(pair) == 2 and pair[1].strip().isdigit() for pair in pairs):
-        raise ValueError(f"kernel is {text!r}: it must be a name, or as in 'rw:16, drw:16'")
-    return {name.strip(): int(count) for name, count in pairs}
 
 
 def resolve_device(device: str) -> torch.device:
@@ -124,8 +79,7 @@ class Trainer:
         config: the configuration.
         model: the model.
         graphs: the whole set.
-        x: (N, d) node features.
-        ego: the ego-graphs of all nodes.
+        batches: the same graphs with their features, as the model takes them.
         train: positions of the training graphs or nodes.
         validation: positions of the validation graphs or nodes.
     """
@@ -133,10 +87,9 @@ class Trainer:
     def __init__(
         self,
         config: RunConfig,
-        model: KerGNN,
+        model: nn.Module,
         graphs: GraphSet,
-        x: Tensor,
-        ego: EgoGraphs,
+        batches: Batches,
         train: Tensor,
         validation: Tensor,
     ) -> None:
@@ -160,15 +113,15 @@ class Trainer:
             raise ValueError(
                 "metric is 'roc_auc': it needs two classes, both in the validation part"
             )
-        self.config, self.graphs = config, graphs
-        self.device = resolve_device(config.device)
+        self.config, self.graphs, self.batches = config, graphs, batches
+        self.device = batches.x.device
         self.model = model.to(self.device)
         self.train_part, self.validation_part = train, validation
-        self.batches = GraphBatches(graphs, x, ego, self.device)
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
-        self.class_weight = _class_weight(config, graphs, train)
+        weight = _class_weight(config, graphs, train)
+        self.class_weight = None if weight is None else weight.to(self.device)
         self.state = TrainingState()
 
     def restore(self, state: TrainingState) -> None:
@@ -222,6 +175,8 @@ class Trainer:
         total, count = 0.0, 0
         for logits, y in self._training_outputs():
             loss = cross_entropy(logits, y, weight=self.class_weight)
+            # What a model wants to have added, such as DiffPool.
+            loss = loss + getattr(self.model, "auxiliary_loss", 0.0)
             if not torch.isfinite(loss):
                 self._diverged()
             self.optimizer.zero_grad()
@@ -235,7 +190,7 @@ class Trainer:
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
         y = self.graphs.y[self.validation_part]
         figures = metrics(probabilities, y)
-        figures["loss"] = _log_loss(probabilities, y)
+        figures["loss"] = log_loss(probabilities, y)
         row = {"epoch": epoch + 1, "train_loss": total / count}
         row |= {f"validation_{name}": value for name, value in figures.items()}
         row |= {"learning_rate": learning_rate(self.config, epoch)}
@@ -260,12 +215,12 @@ class Trainer:
         if self.graphs.task == "node":
             whole = self.batches(torch.arange(self.graphs.num_graphs, device=self.device))
             part = self.train_part.to(self.device)
-            yield self.model(whole.x, whole.ego).index_select(0, part), self.batches.y[part]
+            yield self.model(*whole.inputs[:2]).index_select(0, part), self.batches.y[part]
             return
         order = self.train_part[torch.randperm(len(self.train_part))].to(self.device)
         for which in torch.split(order, self.config.batch_size):
             batch = self.batches(which)
-            yield self.model(batch.x, batch.ego, batch.batch, batch.num_graphs), batch.y
+            yield self.model(*batch.inputs), batch.y
 
     def _record(self, row: dict[str, float]) -> None:
         old, key = self.state, f"validation_{self.config.metric}"
@@ -294,24 +249,24 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
     return config.learning_rate
 
 
-def predict_probabilities(model: KerGNN, batches: GraphBatches, which: Tensor) -> Tensor:
+def predict_probabilities(model: nn.Module, batches: Batches, which: Tensor) -> Tensor:
     """Return the class probabilities of the graphs (or nodes) ``which``: (len(which), classes)."""
     model.eval()
     with torch.no_grad():
         return _logits(model, batches, which).softmax(1).cpu()
 
 
-def _logits(model: KerGNN, batches: GraphBatches, which: Tensor, whole: bool = False) -> Tensor:
+def _logits(model: nn.Module, batches: Batches, which: Tensor, whole: bool = False) -> Tensor:
     """Return logits; without ``whole``, graphs are cut into pieces that fit into memory."""
     device = batches.x.device
-    if model.task == "node":
+    if batches.task == "node":
         union = batches(torch.arange(len(batches.size), device=device))
-        out: Tensor = model(union.x, union.ego)[which.to(device)]
+        out: Tensor = model(*union.inputs[:2])[which.to(device)]
         return out
     parts = []
     for chunk in [which] if whole else _chunks(which, batches.size.cpu()):
         batch = batches(chunk.to(device))
-        parts.append(model(batch.x, batch.ego, batch.batch, batch.num_graphs))
+        parts.append(model(*batch.inputs))
     return torch.cat(parts)
 
 
@@ -330,7 +285,8 @@ def metrics(probabilities: Tensor, y: Tensor) -> dict[str, float]:
     return found
 
 
-def _log_loss(probabilities: Tensor, y: Tensor) -> float:
+def log_loss(probabilities: Tensor, y: Tensor) -> float:
+    """Return the mean of minus the logarithm of the true classes' probabilities."""
     chosen = probabilities.gather(1, y.unsqueeze(1)).squeeze(1)
     return float(-chosen.clamp(min=1e-12).log().mean())
 
@@ -351,7 +307,7 @@ def _class_weight(config: RunConfig, graphs: GraphSet, train: Tensor) -> Tensor 
         return None
     counts = torch.bincount(graphs.y[train], minlength=graphs.num_classes).clamp(min=1)
     weight = counts.sum() / (counts * graphs.num_classes)
-    return weight.float().to(resolve_device(config.device))
+    return weight.float()
 
 
 def _copy(model: nn.Module) -> dict[str, Tensor]:

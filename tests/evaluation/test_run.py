@@ -139,7 +139,7 @@ def test_a_trial_that_another_process_works_on_is_waited_for(small_plan, store, 
     code = (
         "import sys, shutil; from pathlib import Path;"
         "from kergnn.evaluation.store import ResultStore;"
-        "store = ResultStore(Path(sys.argv[1])); print(store.claim(sys.argv[2]), flush=True);"
+        "store = ResultStore(Path(sys.argv[1])); print(store.locks.claim(sys.argv[2]), flush=True);"
         "sys.stdin.readline();"
         "store.add_trial(ResultStore(Path(sys.argv[3])).trial('MUTAG', sys.argv[2]))"
     )

@@ -100,18 +100,18 @@ def claims(store, key):
     """Ask another process whether it could claim a key."""
     code = (
         "import sys; from pathlib import Path; from kergnn.evaluation.store import ResultStore;"
-        "print(ResultStore(Path(sys.argv[1])).claim(sys.argv[2]))"
+        "print(ResultStore(Path(sys.argv[1])).locks.claim(sys.argv[2]))"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(store.folder), key]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_a_trial_is_claimed_by_one_process_until_it_lets_go(store):
-    assert store.claim(KEY)
+    assert store.locks.claim(KEY)
     assert claims(store, KEY) == "False"
     assert claims(store, "f" * 24) == "True"
-    store.release(KEY)
+    store.locks.release(KEY)
     assert claims(store, KEY) == "True"  # and it died with the claim
-    assert store.claim(KEY)
-    store.close()
+    assert store.locks.claim(KEY)
+    store.locks.close()
     assert claims(store, KEY) == "True"

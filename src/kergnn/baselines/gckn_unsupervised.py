@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.nn import global_add_pool
 
 from kergnn.baselines.gckn import GCKN, find_paths
-from kergnn.baselines.simple_graphs import Progress, cosine, simple_edges
+from kergnn.baselines.simple_graphs import Progress, cosine
 from kergnn.data import GraphSet
 
 
@@ -49,7 +49,7 @@ def gram(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = GCKN(x.size(1), hidden_channels, 1, num_layers, 0.0, path_size, sigma, walks).double()
-    paths = find_paths(simple_edges(graphs), len(x), path_size, walks)
+    paths = find_paths(graphs.simple_edges, len(x), path_size, walks)
     net.fit_anchors(x, paths, seed)
     features = global_add_pool(net.node_features(x, paths), graphs.graph_of, graphs.num_graphs)
     K: NDArray[np.float64] = (features @ features.T).numpy()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kergnn._checks import check_choice, check_integer
-from kergnn.baselines.simple_graphs import Progress, cosine, simple_edges
+from kergnn.baselines.simple_graphs import Progress, cosine
 from kergnn.data import GraphSet
 
 
@@ -62,7 +62,7 @@ def gram(
     num_layers = check_integer("num_layers", num_layers, minimum=1)
     mlp_layers = check_integer("mlp_layers", mlp_layers, minimum=1)
     check_choice("scale", scale, ["degree", "uniform"])
-    row, col = simple_edges(graphs).numpy()
+    row, col = graphs.simple_edges.numpy()
     degree = np.bincount(row, minlength=graphs.num_nodes)
     indptr = np.concatenate([[0], degree.cumsum()])
     factor = 1 / (degree + 1.0) if scale == "degree" else np.ones(graphs.num_nodes)

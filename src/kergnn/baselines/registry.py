@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, Literal, TypeAlias
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Kind: TypeAlias = Literal["network", "kernel"]
 
@@ -43,11 +36,6 @@ class Baseline:
         module, _, name = self.path.partition(".")
         found: Callable[..., Any] = getattr(import_module(f"kergnn.baselines.{module}"), name)
         return found
-
-    def grid(self) -> dict[str, Any]:
-        """Return the default hyper-parameters: a list is searched, anything else is fixed."""
-        text = files("kergnn.baselines").joinpath("grids", f"{self.name}.toml").read_text("utf-8")
-        return tomllib.loads(text)
 
 
 _ALL = [

@@ -9,19 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from kergnn.data import GraphSet
 
 # Called with the work that is done and the work there is.
 Progress: TypeAlias = Callable[[int, int], None]
-
-
-def simple_edges(graphs: GraphSet) -> Tensor:
-    """Return the edge index (2, E): sorted, both directions, no loops, no edge twice."""
-    edge_index, _ = remove_self_loops(graphs.edge_index)
-    undirected: Tensor = to_undirected(edge_index, num_nodes=graphs.num_nodes)
-    return undirected
 
 
 def row_labels(x: Tensor) -> Tensor:
@@ -51,7 +43,7 @@ def grakel_gram(
         {v: {} for v in range(size)} for size in graphs.size.tolist()
     ]
     graph_of = graphs.graph_of.tolist()
-    for u, v in simple_edges(graphs).T.tolist():
+    for u, v in graphs.simple_edges.T.tolist():
         g = graph_of[u]
         edges[g][u - ptr[g]][v - ptr[g]] = 1.0
     filled = [g for g in range(graphs.num_graphs) if edges[g]]

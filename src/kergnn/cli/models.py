@@ -6,21 +6,18 @@ import inspect
 
 
 def models() -> None:
-    """List the models that can be trained, and the kernels of KerGNN."""
+    """List the models of train (networks only) and evaluate, and the kernels of KerGNN."""
     from rich.console import Console
     from rich.table import Table
 
     from kergnn.kernels import get_kernel, kernel_names
+    from kergnn.models import model_info, model_names
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("model", "task", "paper", "about"):
         table.add_column(column)
-    table.add_row(
-        "kergnn",
-        "graph, node",
-        "Feng et al., AAAI 2022",
-        "filters are small trainable graphs, compared with ego-graphs by a kernel",
-    )
+    for info in map(model_info, model_names()):
+        table.add_row(info.name, ", ".join(info.tasks), info.paper, info.summary)
     kernels = Table(box=None, padding=(0, 2, 0, 0))
     kernels.add_column("kernel")
     kernels.add_column("about")

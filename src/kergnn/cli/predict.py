@@ -34,7 +34,7 @@ def predict(
     with reporting(quiet=out is None) as reporter:
         probabilities = predict_graphs(trained, graphs, reporter)
     table = prediction_table(
-        trained.model.task,
+        trained.config.task or graphs.task,
         graphs,
         torch.arange(len(probabilities)),
         probabilities,

@@ -15,6 +15,9 @@ def train(
         str | None,
         typer.Argument(help="A named set (kergnn datasets), a TU folder or a JSON-lines file."),
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Which model (kergnn models; default {RunConfig.model}).")
+    ] = None,
     task: Annotated[str | None, typer.Option(help="graph or node.")] = None,
     kernel: Annotated[
         str | None, typer.Option(help=f"rw, rw-step, drw or gcn (default {RunConfig.kernel}).")
@@ -77,6 +80,7 @@ def train(
 
     flags = {
         "dataset": dataset,
+        "model": model,
         "task": task,
         "kernel": kernel,
         "num_layers": layers,

@@ -85,12 +85,18 @@ class GraphSet:
         return torch.arange(self.num_graphs).repeat_interleave(self.size)
 
     @cached_property
-    def degree(self) -> Tensor:
-        """(N,) number of neighbours, each counted once and in both directions, loops not at all."""
+    def simple_edges(self) -> Tensor:
+        """(2, E') the edges in both directions, sorted, each once, loops not at all."""
         row, col = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
         both = torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
         code = torch.from_numpy(np.unique(both.numpy()))
-        return torch.bincount(code // max(self.num_nodes, 1), minlength=self.num_nodes)
+        count = max(self.num_nodes, 1)
+        return torch.stack([code // count, code % count])
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """(N,) number of neighbours, each counted once and in both directions, loops not at all."""
+        return torch.bincount(self.simple_edges[0], minlength=self.num_nodes)
 
     def select(self, which: Tensor) -> GraphSet:
         """Return the graphs ``which`` (ascending positions) as a set of their own."""

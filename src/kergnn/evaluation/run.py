@@ -57,11 +57,12 @@ def evaluate(
         report: called whenever something has changed.
         retry_failed: run trials again that failed in an earlier call.
     """
+    executor.kernels = store.kernels
     with executor:
         try:
             return _Evaluation(plan, store, executor, report, retry_failed).run()
         finally:
-            store.close()
+            store.locks.close()
 
 
 @dataclass
@@ -127,7 +128,7 @@ class _Evaluation:
         """Look trials up, and start those that nobody has done or is doing."""
         while self.queue and len(self.running) < self.executor.workers:
             trial = self.queue.popleft()
-            claimed = self.store.claim(trial.key)
+            claimed = self.store.locks.claim(trial.key)
             # Looked up after the claim: another process may have finished it just before.
             record = self.store.trial(self.plan.dataset, trial.key)
             if record is not None and not self._again(record):
@@ -140,7 +141,7 @@ class _Evaluation:
             else:
                 self.elsewhere.append(trial)
             if claimed:
-                self.store.release(trial.key)
+                self.store.locks.release(trial.key)
 
     def _again(self, record: Record) -> bool:
         """Whether a stored trial is to run again: on demand, or when it may use more than then."""
@@ -158,7 +159,7 @@ class _Evaluation:
             self.attempts[key] += 1
             if self.attempts[key] < _ATTEMPTS and outcome.reached is None:
                 self.queue.appendleft(outcome.trial)
-                self.store.release(key)
+                self.store.locks.release(key)
                 return
             fold, threads = self.waiting[key].fold, self.executor.threads
             reached = outcome.reached and {**outcome.reached, "limits": asdict(self.limits)}
@@ -166,7 +167,7 @@ class _Evaluation:
                 outcome.trial, self.plan.dataset, fold.split, threads, outcome.error, reached
             )
         self.store.add_trial(record)
-        self.store.release(key)
+        self.store.locks.release(key)
         self._deliver(record)
 
     def _deliver(self, record: Record) -> None:
@@ -188,7 +189,7 @@ class _Evaluation:
 
     def _save(self) -> Record:
         """Write the evaluation as far as it is, with folds that another call has finished."""
-        self.store.claim(self.plan.key, wait=True)
+        self.store.locks.claim(self.plan.key, wait=True)
         mine = {fold["fold"] for fold in self.folds}
         earlier = [
             fold
@@ -200,7 +201,7 @@ class _Evaluation:
         measured = _measured([r for r in self.known.values() if r["kind"] == "assessment"])
         record = summarize(self.plan, [*self.folds, *earlier], measured)
         self.store.add_evaluation(record)
-        self.store.release(self.plan.key)
+        self.store.locks.release(self.plan.key)
         return record
 
     def _report(self) -> None:
@@ -229,9 +230,10 @@ def _measured(records: list[Record]) -> dict[str, Any]:
     measured = [record["measured"] for record in records if record["status"] == "done"]
     if not measured:
         return {}
+    epochs = [m["seconds_per_epoch"] for m in measured if "seconds_per_epoch" in m]
     return {
+        **({"seconds_per_epoch": statistics.median(epochs)} if epochs else {}),
         "finished": max(m["finished"] for m in measured),
-        "seconds_per_epoch": statistics.median(m["seconds_per_epoch"] for m in measured),
         "seconds_per_training": statistics.median(m["seconds"] for m in measured),
         "peak_memory": max((m["peak_memory"] or 0) for m in measured),
     }

@@ -24,9 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kergnn._checks import check_choice
 from kergnn.config import ConfigError, RunConfig, read_toml_table
-from kergnn.training import MODELS
+from kergnn.models import model_info
 
 SEARCHES = ("grid", "random", "halving")
 
@@ -128,7 +127,7 @@ class SearchSpace:
 
 def default_grid(dataset: str, model: str) -> Path:
     """Return the search space that is shipped for a model and a data set."""
-    check_choice("model", model, MODELS)
+    model_info(model)
     folder = Path(str(files("kergnn").joinpath("configs")))
     known = folder / f"{Path(dataset).stem.lower()}.toml"
     if model == "kergnn" and known.is_file():

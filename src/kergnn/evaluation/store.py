@@ -2,6 +2,7 @@
 
     STORE/trials/DATASET/KEY.json           what one training gave
     STORE/evaluations/DATASET/NAME.json     what the trials of an evaluation amount to
+    STORE/kernels/DATASET/NAME.safetensors  Gram matrices, which can be computed again
 
 A file is written under another name, synced and renamed, so it is whole or not there, and carries a
 checksum. Whoever works on a trial holds a lock on its byte of the file ``STORE/.lock``; the system
@@ -11,7 +12,6 @@ takes the lock away when the process ends, however it ends. So several processes
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +20,8 @@ from typing import Any
 from kergnn.config import hash_json
 from kergnn.data import DataError
 from kergnn.data.store import write_atomic
+from kergnn.evaluation.locks import Locks
 from kergnn.evaluation.trial import FORMAT, Record
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: there only one process may use a store
-    fcntl = None  # type: ignore[assignment]
 
 
 class ResultStore:
@@ -35,7 +31,7 @@ class ResultStore:
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder}: not a directory")
         self.folder = folder
-        self._lock_file: int | None = None
+        self.locks = Locks(folder / ".lock")
 
     def trial(self, dataset: str, key: str) -> Record | None:
         """Return the record of a trial; ``None`` without one, or, with a warning, if unusable."""
@@ -62,34 +58,10 @@ class ResultStore:
         folder = self.folder / "evaluations" / _safe(record["dataset"])
         self._write(folder / f"{_safe(record['model'])}-{record['key'][:12]}.json", record)
 
-    def claim(self, key: str, wait: bool = False) -> bool:
-        """Try to get the sole right to a key; ``False`` if another process has it."""
-        if fcntl is None:
-            return True
-        try:
-            mode = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
-            fcntl.lockf(self._locks(), mode, 1, _byte(key))
-        except BlockingIOError:
-            return False
-        return True
-
-    def release(self, key: str) -> None:
-        """Give the right back."""
-        if fcntl is not None and self._lock_file is not None:
-            fcntl.lockf(self._lock_file, fcntl.LOCK_UN, 1, _byte(key))
-
-    def close(self) -> None:
-        """Give all rights back."""
-        if self._lock_file is not None:
-            os.close(self._lock_file)
-            self._lock_file = None
-
-    def _locks(self) -> int:
-        # One descriptor only: closing any other of the same file would drop all of its locks.
-        if self._lock_file is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock_file = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        return self._lock_file
+    @property
+    def kernels(self) -> Path:
+        """The folder of Gram matrices."""
+        return self.folder / "kernels"
 
     def _write(self, path: Path, record: Record) -> None:
         """Write a record to whose key this process has the sole right."""
@@ -102,10 +74,6 @@ class ResultStore:
 
     def _trial_path(self, dataset: str, key: str) -> Path:
         return self.folder / "trials" / _safe(dataset) / f"{key}.json"
-
-
-def _byte(key: str) -> int:
-    return int(key[:15], 16)
 
 
 def _safe(name: str) -> str:

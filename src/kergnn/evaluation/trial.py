@@ -11,6 +11,7 @@ import ctypes
 import gc
 import os
 import platform
+import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,12 +23,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 
-from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig, hash_json
-from kergnn.data import DataError, Features, GraphSet, Split, cached_ego_graphs, load_graphs
-from kergnn.preparation import Development, find_split, hide_test, prepare_trainer
-from kergnn.training import Trainer, metrics, predict_probabilities
+from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
+from kergnn.evaluation.machines import class_ranking, fit_machine, gram_matrix
+from kergnn.models import model_info
+from kergnn.preparation import (
+    Development,
+    ego_graphs,
+    find_split,
+    fit_features,
+    hide_test,
+    make_batches,
+    prepare_trainer,
+)
+from kergnn.training import Trainer, log_loss, metrics, predict_probabilities
 
 Record: TypeAlias = dict[str, Any]
 
@@ -75,32 +86,37 @@ def settings(config: RunConfig) -> Record:
     return {k: v for k, v in values if v is not None and k not in elsewhere}
 
 
-def run_trial(trial: Trial, mirror: Path | None = None, threads: int = 1) -> Record:
+def run_trial(
+    trial: Trial, mirror: Path | None = None, threads: int = 1, kernels: Path | None = None
+) -> Record:
     """Train, and return the record of the trial.
 
     Everything but ``measured`` is the same whenever and wherever the trial runs with the same
     software and as many threads.
+
+    Args:
+        trial: the trial.
+        mirror: folder with copies of the public sets.
+        threads: number of threads.
+        kernels: folder of Gram matrices.
     """
     start = time.perf_counter()
     with _threads(threads), _peak_memory() as peak:
         graphs, split = _data(trial, mirror)
-        ego = cached_ego_graphs(graphs, trial.config.num_hops, trial.config.max_nodes)
-        trainer, features = train(trial.config, hide_test(graphs, ego, split))
-        found = _validation(trainer)
-        if trial.assess:
-            batches = GraphBatches(graphs, features(graphs), ego, trainer.device)
-            found |= _test(trainer, batches, graphs, split)
-    seconds = sorted(row["seconds"] for row in trainer.state.history)
+        if model_info(trial.config.model).kind == "kernel":
+            found = _machine(trial, graphs, split, kernels)
+            seconds: list[float] = []
+        else:
+            found, seconds = _network(trial, graphs, split)
+    measured: Record = {"seconds": round(time.perf_counter() - start, 3), "peak_memory": peak()}
+    if seconds:
+        measured["seconds_per_epoch"] = round(statistics.median(seconds), 5)
+    measured["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
         **describe(trial, graphs.name, split.name, threads),
         "status": "done",
         **found,
-        "measured": {
-            "seconds": round(time.perf_counter() - start, 3),
-            "seconds_per_epoch": round(seconds[len(seconds) // 2], 5),
-            "peak_memory": peak(),
-            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        },
+        "measured": measured,
     }
 
 
@@ -166,11 +182,14 @@ def train(config: RunConfig, development: Development) -> tuple[Trainer, Feature
     return trainer, features
 
 
-def _validation(trainer: Trainer) -> Record:
+def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list[float]]:
+    """Train a network; returns what was found and the seconds of every epoch."""
+    ego = ego_graphs(trial.config, graphs)
+    trainer, features = train(trial.config, hide_test(graphs, ego, split))
     state = trainer.state
     best = state.history[state.best_epoch - 1]
     columns = [name for name in state.history[0] if name not in ("epoch", "seconds")]
-    return {
+    found = {
         "metric": trainer.config.metric,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
@@ -179,14 +198,29 @@ def _validation(trainer: Trainer) -> Record:
             for name, value in best.items()
             if name.startswith("validation_")
         },
-        "history": {
-            name: [float(f"{row[name]:.{_DIGITS}g}") for row in state.history] for name in columns
-        },
+        "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
+    if trial.assess:
+        batches = make_batches(trial.config, graphs, features, ego)
+        found |= _test(predict_probabilities(trainer.model, batches, split.test), graphs, split)
+    return found, [row["seconds"] for row in state.history]
 
 
-def _test(trainer: Trainer, batches: GraphBatches, graphs: GraphSet, split: Split) -> Record:
-    probabilities = predict_probabilities(trainer.model, batches, split.test)
+def _machine(trial: Trial, graphs: GraphSet, split: Split, kernels: Path | None) -> Record:
+    """Fit a support vector machine on a Gram matrix."""
+    config = trial.config
+    K = gram_matrix(config, graphs, fit_features(config, graphs, split.train)(graphs), kernels)
+    K = K[:, split.train]
+    machine = fit_machine(config, K[split.train], graphs.y[split.train], graphs.num_classes)
+    known, y = class_ranking(machine, K[split.validation]), graphs.y[split.validation]
+    figures = {**metrics(known, y), "loss": log_loss(known, y)}
+    found: Record = {"metric": config.metric, "validation": figures}
+    if trial.assess:
+        found |= _test(class_ranking(machine, K[split.test]), graphs, split)
+    return found
+
+
+def _test(probabilities: Tensor, graphs: GraphSet, split: Split) -> Record:
     truth = graphs.y[split.test]
     return {
         "test": metrics(probabilities, truth),
@@ -195,11 +229,13 @@ def _test(trainer: Trainer, batches: GraphBatches, graphs: GraphSet, split: Spli
             graphs.task: split.test.tolist(),
             "true": truth.tolist(),
             "predicted": probabilities.argmax(1).tolist(),
-            "probabilities": [
-                [float(f"{p:.{_DIGITS}g}") for p in row] for row in probabilities.tolist()
-            ],
+            "probabilities": [[_short(p) for p in row] for row in probabilities.tolist()],
         },
     }
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{_DIGITS}g}")
 
 
 def _data(trial: Trial, mirror: Path | None) -> tuple[GraphSet, Split]:

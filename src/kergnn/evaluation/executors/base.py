@@ -62,6 +62,7 @@ class Executor(ABC):
     """
 
     limits = Limits()
+    kernels: Path | None = None  # the folder of Gram matrices
 
     def __init__(self, workers: int = 1, mirror: Path | None = None, threads: int = 1) -> None:
         for name, value in (("workers", workers), ("threads", threads)):
@@ -96,12 +97,14 @@ class Executor(ABC):
         self.stop()
 
 
-def attempt(trial: Trial, mirror: Path | None, threads: int) -> tuple[Record | None, str]:
+def attempt(
+    trial: Trial, mirror: Path | None, threads: int, kernels: Path | None
+) -> tuple[Record | None, str]:
     """Run a trial; returns its record, or no record and the traceback."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return run_trial(trial, mirror, threads), ""
+            return run_trial(trial, mirror, threads, kernels), ""
     except Exception:
         return None, traceback.format_exc()
 
@@ -120,4 +123,4 @@ class SerialExecutor(Executor):
     def wait(self) -> Outcome:
         """Run a trial."""
         trial = self._queue.popleft()
-        return Outcome(trial, *attempt(trial, self.mirror, self.threads))
+        return Outcome(trial, *attempt(trial, self.mirror, self.threads, self.kernels))

@@ -69,7 +69,7 @@ class RayExecutor(Executor):
 
     def submit(self, trial: Trial) -> None:
         """Give the trial to the cluster."""
-        self._trials[self._task.remote(trial, self.mirror, self.threads)] = trial
+        self._trials[self._task.remote(trial, self.mirror, self.threads, self.kernels)] = trial
 
     def wait(self) -> Outcome:
         """Wait for the first task that ends."""

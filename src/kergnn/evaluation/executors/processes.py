@@ -111,7 +111,7 @@ class ProcessExecutor(Executor):
     def _new_worker(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
-            target=_work, args=(theirs, self.mirror, self.threads), daemon=True
+            target=_work, args=(theirs, self.mirror, self.threads, self.kernels), daemon=True
         )
         with _environment(OMP_NUM_THREADS=str(self.threads), PYTHONWARNINGS="ignore"):
             process.start()
@@ -121,7 +121,7 @@ class ProcessExecutor(Executor):
         return worker
 
 
-def _work(connection: Connection, mirror: Path | None, threads: int) -> None:
+def _work(connection: Connection, mirror: Path | None, threads: int, kernels: Path | None) -> None:
     """Run the trials that come, until the other side is gone."""
     # Ctrl-C is for the parent, which then stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -131,7 +131,7 @@ def _work(connection: Connection, mirror: Path | None, threads: int) -> None:
             trial = connection.recv()
         except EOFError:
             return
-        connection.send(attempt(trial, mirror, threads))
+        connection.send(attempt(trial, mirror, threads, kernels))
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,142 @@
+"""The models that can be trained or fitted, by name: KerGNN and its competitors."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from kergnn.baselines import baseline_names, get_baseline
+from kergnn.config import ConfigError, RunConfig
+from kergnn.data import GraphSet, default_recipe
+from kergnn.nn import KerGNN
+
+# Keys of a configuration that mean the same for all models.
+_SHARED = ("hidden_channels", "num_layers", "dropout")
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What is known of a model.
+
+    Args:
+        name: its name, as in ``--model gin``.
+        kind: ``"kergnn"``, ``"network"`` for other networks, or ``"kernel"`` for a kernel with a
+            support vector machine.
+        tasks: ``"graph"``, ``"node"`` or both.
+        paper: authors and place.
+        summary: what it does, in one line.
+    """
+
+    name: str
+    kind: str
+    tasks: tuple[str, ...]
+    paper: str
+    summary: str
+
+    def recipe(self, graphs: GraphSet) -> str:
+        """Return the features by default; counting kernels compare labels, which must be few."""
+        counting = self.name in ("sp", "pk", "wl")
+        if counting and graphs.labels is not None:
+            return "label"
+        return "degree" if counting else default_recipe(graphs)
+
+
+def model_names() -> list[str]:
+    """Return the names of all models, KerGNN first."""
+    return ["kergnn", *baseline_names()]
+
+
+def model_info(name: str) -> ModelInfo:
+    """Return what is known of a model."""
+    if name == "kergnn":
+        return ModelInfo(
+            "kergnn",
+            "kergnn",
+            ("graph", "node"),
+            "Feng et al., AAAI 2022",
+            "filters are small trainable graphs, compared with ego-graphs by a kernel",
+        )
+    if name not in baseline_names():
+        raise ConfigError(f"model is {name!r}: it must be one of {', '.join(model_names())}")
+    known = get_baseline(name)
+    return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary)
+
+
+def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> nn.Module:
+    """Build the network that a configuration describes, with weights drawn from its seed."""
+    if not 0 <= config.seed < 2**32:
+        raise ConfigError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
+    info = model_info(config.model)
+    if info.kind == "kernel":
+        raise ConfigError(f"model is {info.name!r}: a kernel has nothing to train, see evaluate")
+    if task not in info.tasks:
+        raise ConfigError(f"model is {info.name!r}: it classifies {info.tasks[0]}s, not {task}s")
+    torch.manual_seed(config.seed)
+    if info.kind == "network":
+        constructor = get_baseline(info.name).load()
+        known = set(inspect.signature(constructor).parameters)
+        arguments = shared_arguments(config, known) | checked_options(config, known)
+        network: nn.Module = constructor(
+            in_channels=in_channels, out_channels=num_classes, **arguments
+        )
+        return network
+    checked_options(config, set())
+    return KerGNN(
+        in_channels,
+        config.hidden_channels,
+        num_classes,
+        num_layers=config.num_layers,
+        filter_size=config.filter_size,
+        num_steps=config.num_steps,
+        kernel=_kernels(config.kernel),
+        num_hops=config.num_hops,
+        max_nodes=config.max_nodes,
+        input_channels=config.input_channels or None,
+        normalize=config.normalize,
+        update=config.update,
+        step_weights=_numbers(config.step_weights),
+        norm=config.norm,
+        dropout=config.dropout or 0.0,
+        input_dropout=config.input_dropout or 0.0,
+        readout=config.readout,
+        head_channels=config.head_channels,
+        task=task,
+    )
+
+
+def shared_arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:
+    """Return those of the keys that mean the same for all models which this one knows."""
+    return {k: getattr(config, k) for k in _SHARED if k in known and getattr(config, k) is not None}
+
+
+def checked_options(config: RunConfig, known: set[str]) -> dict[str, Any]:
+    """Return the model's own options, if it knows them all."""
+    options = dict(config.options)
+    allowed = known - {*_SHARED, "in_channels", "out_channels"}
+    for name in options:
+        if name not in allowed:
+            names = ", ".join(sorted(allowed)) or "none"
+            raise ConfigError(f"options.{name}: the options of {config.model!r} are {names}")
+    return options
+
+
+def _numbers(text: str | None) -> str | list[float] | None:
+    """Turn ``1, 0.5, 0.1`` into numbers and leave names alone."""
+    try:
+        return text if text is None else [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
+
+
+def _kernels(text: str) -> str | dict[str, int]:
+    """Turn ``rw:16, drw:16`` into numbers of filters and leave a single name alone."""
+    if ":" not in text:
+        return text
+    pairs = [part.split(":") for part in text.split(",")]
+    if not all(len(pair) == 2 and pair[1].strip().isdigit() for pair in pairs):
+        raise ConfigError(f"kernel is {text!r}: it must be a name, or as in 'rw:16, drw:16'")
+    return {name.strip(): int(count) for name, count in pairs}

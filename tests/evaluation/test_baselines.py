@@ -1,0 +1,103 @@
+"""Every competitor runs under the same protocol."""
+
+import functools
+
+import pytest
+import torch
+
+from kergnn.batches import GraphBatches
+from kergnn.data import GraphSet, load_graphs
+from kergnn.edgebatches import EdgeBatches
+from kergnn.egographs import EgoGraphs
+from kergnn.evaluation import ResultStore, SearchSpace, evaluate, make_executor, make_plan
+from kergnn.models import model_info, model_names
+
+QUICK = {"epochs": 15, "hidden_channels": 16, "num_layers": 1, "dropout": 0.0}
+
+
+def space(name):
+    kernel = model_info(name).kind == "kernel"
+    return SearchSpace.from_values({"options": {"C": [1.0, 10.0]}} if kernel else QUICK)
+
+
+@pytest.mark.parametrize("name", [n for n in model_names() if "graph" in model_info(n).tasks])
+def test_every_graph_system_is_evaluated(name, tmp_path):
+    plan = make_plan("MUTAG", space(name), model=name, folds=1, repeats=1)
+    store = ResultStore(tmp_path)
+    record = evaluate(plan, store, make_executor("serial"))
+    assert record["model"] == name
+    (fold,) = record["folds"]
+    assert fold["status"] == "done"
+    if model_info(name).kind == "kernel":
+        assert record["mean"] > 0.6
+    else:
+        loss = store.trial("MUTAG", fold["assessment"][0])["history"]["train_loss"]
+        assert min(loss) < 0.95 * loss[0]
+
+
+@pytest.fixture
+def ring(monkeypatch):
+    """Return a node set: two halves of a ring, with features that tell them apart."""
+    node = torch.arange(60)
+    graphs = GraphSet(
+        "ring",
+        "node",
+        torch.tensor([60]),
+        torch.stack([node, (node + 1) % 60]),
+        (node >= 30).long(),
+        ("left", "right"),
+        attributes=torch.stack([(node >= 30).double(), torch.ones(60).double()], dim=1),
+    )
+    for module in ("protocol.load_graphs", "trial._load"):
+        monkeypatch.setattr(f"kergnn.evaluation.{module}", lambda *_: graphs)
+    return graphs
+
+
+@pytest.mark.parametrize("name", [n for n in model_names() if "node" in model_info(n).tasks])
+def test_every_node_system_is_evaluated(name, tmp_path, ring):
+    quick = {**QUICK, "epochs": 30, "splits": "drawn", "input_dropout": 0.0}
+    plan = make_plan("ring", SearchSpace.from_values(quick), model=name, folds=1, repeats=1)
+    store = ResultStore(tmp_path)
+    (fold,) = evaluate(plan, store, make_executor("serial"))["folds"]
+    loss = store.trial("ring", fold["assessment"][0])["history"]["train_loss"]
+    assert min(loss) < 0.9 * loss[0]
+
+
+def test_a_gram_matrix_is_computed_once(tmp_path, monkeypatch):
+    from kergnn.baselines import wl
+
+    calls = []
+
+    @functools.wraps(wl.gram)
+    def counted(*arguments, gram=wl.gram, **parameters):
+        calls.append(parameters)
+        return gram(*arguments, **parameters)
+
+    monkeypatch.setattr(wl, "gram", counted)
+    two = {"options": {"C": [1.0, 10.0], "num_iterations": [2, 3]}}
+    plan = make_plan("MUTAG", SearchSpace.from_values(two), model="wl", folds=2, repeats=1)
+    record = evaluate(plan, ResultStore(tmp_path), make_executor("serial"))
+    assert record["folds_done"] == 2
+    assert [call["num_iterations"] for call in calls] == [2, 3]
+    assert len(list((tmp_path / "kernels" / "MUTAG").glob("wl-*.safetensors"))) == 2
+
+
+def test_repeats_of_a_kernel_are_the_same(tmp_path):
+    plan = make_plan("MUTAG", space("wl"), model="wl", folds=1, repeats=2)
+    (fold,) = evaluate(plan, ResultStore(tmp_path), make_executor("serial"))["folds"]
+    assert fold["accuracies"][0] == fold["accuracies"][1]
+
+
+def test_edge_batches_hold_the_same_graphs_as_ego_batches():
+    graphs = load_graphs("MUTAG")
+    x = torch.randn(graphs.num_nodes, 3)
+    ego = EgoGraphs.from_edge_index(graphs.edge_index, graphs.num_nodes, 1)
+    which = torch.tensor([5, 0, 187, 5])
+    cpu = torch.device("cpu")
+    ours = GraphBatches(graphs, x, ego, cpu)(which)
+    theirs = EdgeBatches(graphs, x, cpu)(which)
+    for name in ("x", "batch", "y"):
+        assert torch.equal(getattr(ours, name), getattr(theirs, name))
+    again = EgoGraphs.from_edge_index(theirs.edge_index, len(theirs.x), 1)
+    for name in ("index", "size", "hop", "degree", "neighbor"):
+        assert torch.equal(getattr(again, name), getattr(ours.ego, name)), name

@@ -1,0 +1,63 @@
+import pytest
+import torch
+
+from kergnn.config import ConfigError, RunConfig
+from kergnn.evaluation import SearchSpace, default_grid
+from kergnn.evaluation.machines import _arguments
+from kergnn.models import build_model, model_info, model_names
+
+NETWORKS = [name for name in model_names() if model_info(name).kind != "kernel"]
+KERNELS = [name for name in model_names() if model_info(name).kind == "kernel"]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_configuration_of_a_default_grid_can_be_built(name):
+    space = SearchSpace.read(default_grid("anything", name))
+    configs = space.grid(RunConfig(model=name))
+    assert 1 < len(configs) <= 8
+    task = model_info(name).tasks[-1]
+    for config in configs:
+        model = build_model(config, 5, 3, task)
+        assert sum(p.numel() for p in model.parameters()) > 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_default_grid_of_a_kernel_has_a_price_and_known_arguments(name):
+    configs = SearchSpace.read(default_grid("anything", name)).grid(RunConfig(model=name))
+    assert {"C"} <= {key for config in configs for key, _ in config.options}
+    for config in configs:
+        arguments = _arguments(config, {"graphs", "x", *dict(config.options)} - {"C"})
+        assert "C" not in arguments
+
+
+def test_options_reach_the_model_and_unknown_ones_are_refused():
+    config = RunConfig(model="gat", hidden_channels=16).replace({"options.heads": 2})
+    assert build_model(config, 5, 3, "node").convs[0].heads == 2
+    with pytest.raises(ConfigError, match=r"options\.head: the options of 'gat' are heads"):
+        build_model(RunConfig(model="gat").replace({"options.head": 2}), 5, 3, "node")
+    with pytest.raises(ConfigError, match="the options of 'kergnn' are none"):
+        build_model(RunConfig().replace({"options.heads": 2}), 5, 3, "graph")
+
+
+def test_weights_are_drawn_from_the_seed():
+    first, again, other = (
+        build_model(RunConfig(model="gin", seed=seed), 5, 3, "graph") for seed in (1, 1, 2)
+    )
+    for a, b in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert any(
+        not torch.equal(a, b) for a, b in zip(first.parameters(), other.parameters(), strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "message"),
+    [
+        ("gim", "graph", "model is 'gim': it must be one of kergnn, structure-free, gin"),
+        ("gcn", "graph", "model is 'gcn': it classifies nodes, not graphs"),
+        ("wl", "graph", "a kernel has nothing to train"),
+    ],
+)
+def test_models_that_cannot_be_built(name, task, message):
+    with pytest.raises(ConfigError, match=message):
+        build_model(RunConfig(model=name), 5, 3, task)
