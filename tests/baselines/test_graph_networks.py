@@ -19,7 +19,7 @@ from kergnn.baselines.gin import GIN
 from kergnn.baselines.gnn123 import GNN123
 from kergnn.baselines.graphsage import GraphSAGE
 from kergnn.baselines.node_sets import node_sets
-from kergnn.baselines.ppgn import PPGNBlock
+from kergnn.baselines.ppgn import PPGN, PPGNBlock
 from kergnn.baselines.rwgnn import RWGNN
 from kergnn.baselines.structure_free import StructureFree
 from kergnn.data import GraphSet
@@ -184,6 +184,17 @@ def test_diffpool_leaves_link_and_entropy_losses_behind():
     assert net.assign[0].scores.weight.grad.abs().max() > 0
 
 
+def test_padding_does_not_enter_the_losses_of_diffpool():
+    x, edge_index, batch, alone = two_graphs()
+    net = DiffPool(3, 4, 2, num_clusters=4).double()
+    nn.init.zeros_(net.assign[0].scores.weight)
+    nn.init.zeros_(net.assign[0].scores.bias)
+    net(x, edge_index, batch, 2)
+    squares = sum((dense(e, len(f)) - 0.25).square().sum() for f, e in alone)
+    # Means over 2 * 5 * 5 entries and over 2 * 5 nodes, one of which is padding.
+    torch.testing.assert_close(net.auxiliary_loss, squares.sqrt() / 50 + 0.9 * math.log(4))
+
+
 def test_padding_does_not_enter_the_batch_norms_of_diffpool():
     x, edge_index, batch, _ = two_graphs()
     net = DiffPool(3, 4, 2).double()
@@ -267,6 +278,30 @@ def test_node_sets_equal_the_definition(size, connected):
     assert set(found) == neighbors
 
 
+def test_123gnn_equals_its_formula():
+    x, edge_index, batch, _ = two_graphs()
+    net = GNN123(3, 4, 2, num_layers=2).double().eval()
+
+    def convolve(convs, h, A):
+        for conv in convs:
+            h = torch.nn.functional.elu(conv.lin_rel(A @ h) + conv.lin_root(h))
+        return h
+
+    def means(h, owner):
+        return torch.stack([h[owner == g].mean(0) for g in (0, 1)])
+
+    nodes = convolve(net.convs[0], x, dense(edge_index, 9))
+    parts = [means(nodes, batch)]
+    for size in (2, 3):
+        sets = node_sets(edge_index, batch, size, connected=size == 3)
+        kind = torch.eye(2 if size == 2 else 4, dtype=torch.double)[sets.num_edges]
+        h = torch.cat([kind, nodes[sets.members].mean(1)], dim=1)
+        h = convolve(net.convs[size - 1], h, dense(sets.edge_index, len(h)))
+        parts.append(means(h, sets.batch))
+    expected = net.head(torch.cat(parts, dim=1))
+    torch.testing.assert_close(net(x, edge_index, batch, 2), expected)
+
+
 def test_123gnn_takes_sets_that_were_found_before():
     x, edge_index, batch, _ = two_graphs()
     net = GNN123(3, 4, 2, connected=False).double().eval()
@@ -292,6 +327,19 @@ def test_a_block_of_ppgn_multiplies_the_matrices_of_every_channel():
         torch.testing.assert_close(out[g : g + 1, :, :n, :n], expected)
     assert (out[1, :, 2] == 0).all()
     assert (out[1, :, :, 2] == 0).all()
+
+
+def test_ppgn_reads_out_the_diagonal_and_the_rest_of_every_block():
+    x, edge_index = graph(5, 0.5, 1)
+    net = PPGN(3, 4, 2, num_layers=2).double()
+    T = torch.cat([dense(edge_index, 5).unsqueeze(0), torch.diag_embed(x.T)]).unsqueeze(0)
+    pairs, rest = torch.ones(1, 1, 5, 5), 1 - torch.eye(5)
+    expected = 0
+    for block, head in zip(net.blocks, net.heads, strict=True):
+        T = block(T, pairs)
+        sums = [(T * part).sum((2, 3)) for part in (torch.eye(5), rest)]
+        expected = expected + head(torch.cat(sums, dim=1))
+    torch.testing.assert_close(net(x, edge_index, *one(5)), expected)
 
 
 def exact_path_kernel(x, paths, graph_of, num_graphs, sigma):
@@ -338,6 +386,16 @@ def test_gckn_with_all_paths_as_anchors_is_the_path_kernel(walks):
     assert errors[0] > 0.1
 
 
+def test_a_node_of_gckn_has_the_paths_that_start_there():
+    x, edge_index, _, _ = two_graphs()
+    paths = find_paths(edge_index, 9, 3)
+    net = GCKN(3, len(paths), 2, sigma=0.7, jitter=1e-9).double()
+    net.fit_anchors(x, paths)
+    phi = net.node_features(x, paths)
+    exact = exact_path_kernel(x, paths, torch.arange(9), 9, 0.7)
+    torch.testing.assert_close(phi @ phi.T, exact, rtol=1e-5, atol=1e-5)
+
+
 def test_unsupervised_anchors_do_not_touch_the_random_numbers_of_others():
     x, edge_index, _, _ = two_graphs()
     graphs = GraphSet("two", "graph", torch.tensor([5, 4]), edge_index, torch.zeros(2), ("a",))
@@ -360,6 +418,17 @@ def test_anchors_of_gckn_are_trained_through_the_inverse_root():
     equal = torch.eye(4, dtype=torch.double, requires_grad=True)  # equal eigenvalues
     _InverseRoot.apply(equal, 0.0).sum().backward()
     torch.testing.assert_close(equal.grad, torch.full((4, 4), -0.5, dtype=torch.double))
+
+
+def test_the_derivative_of_gckn_is_right():
+    x, edge_index, _, _ = two_graphs()
+    paths = find_paths(edge_index, 9, 2)
+    net = GCKN(3, 4, 2, path_size=2).double()
+
+    def features(x, anchors):
+        return net._layer(x, paths, anchors)
+
+    assert torch.autograd.gradcheck(features, (x.requires_grad_(), net.anchors[0]))
 
 
 def test_two_equal_anchors_of_gckn_count_once():

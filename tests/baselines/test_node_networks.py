@@ -54,9 +54,22 @@ def test_attention_of_gat_sums_to_one_at_every_node(graph):
     total = torch.zeros(12, 4, dtype=torch.double).index_add(0, index[1], attention)
     torch.testing.assert_close(total, torch.ones_like(total))
     assert attention.std() > 1e-3
-    made = net.convs[0].lin(x).view(12, 4, 2)[index[0]] * attention.unsqueeze(-1)
-    mixed = torch.zeros(12, 4, 2, dtype=torch.double).index_add(0, index[1], made).flatten(1)
-    torch.testing.assert_close(net.convs[0](x, edge_index), mixed + net.convs[0].bias)
+
+
+def test_gat_mixes_neighbours_by_attention_and_averages_the_last_heads(graph):
+    x, edge_index = graph
+    net = GAT(3, 8, 2, heads=4).double().eval()
+    h = x
+    for conv, last in zip(net.convs, [False, True], strict=True):
+        made = conv.lin(h).view(12, 4, 2)
+        score = (made * conv.att_dst).sum(-1).unsqueeze(1) + (made * conv.att_src).sum(-1)
+        score = torch.nn.functional.leaky_relu(score, 0.2)  # (to, from, head)
+        near = propagation(edge_index, 12) > 0
+        attention = score.masked_fill(~near.unsqueeze(-1), -torch.inf).softmax(1)
+        mixed = torch.einsum("uvk,vkc->ukc", attention, made)
+        h = mixed.mean(1) + conv.bias if last else mixed.flatten(1) + conv.bias
+        h = h if last else torch.nn.functional.elu(h)
+    torch.testing.assert_close(net(x, edge_index), h)
 
 
 def test_heads_of_gat_must_divide_the_width():
@@ -134,6 +147,13 @@ def test_the_plane_of_geomgcn_keeps_components_apart():
     place = embed(pairs, 6)
     within = np.linalg.norm(place[:3] - place[:3].mean(0), axis=1).max()
     assert np.linalg.norm(place[:3].mean(0) - place[3:].mean(0)) > 2 * within
+
+
+def test_a_node_that_cannot_be_reached_is_far_away_in_the_plane():
+    line = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    place = embed(torch.cat([line, line.flip(0)], dim=1), 6, num_landmarks=2)
+    away = np.linalg.norm(place - place[1], axis=1)
+    assert away.argmax() == 5
 
 
 def test_neighbourhoods_of_geomgcn_hold_the_graph_and_the_plane_by_quadrant(graph):

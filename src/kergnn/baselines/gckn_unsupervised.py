@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.nn import global_add_pool
 
 from kergnn.baselines.gckn import GCKN, find_paths
-from kergnn.baselines.simple_graphs import Progress, cosine
+from kergnn.baselines.simple_graphs import Progress
 from kergnn.data import GraphSet
 
 
@@ -38,7 +38,8 @@ def gram(
         path_size: number of nodes of a path.
         sigma: width of the Gaussian kernel.
         walks: whether a path may return to a node it has left.
-        normalize: whether K(G, G) is scaled to one.
+        normalize: whether K is divided by the mean of K(G, G). Each K(G, G) by itself is not scaled
+            to one, since the sum over nodes holds the size of a graph.
         seed: seed of the anchors.
         progress: called once, when all is done.
 
@@ -56,4 +57,4 @@ def gram(
     K = (K + K.T) / 2  # the last bit of a product may depend on the order
     if progress is not None:
         progress(graphs.num_graphs, graphs.num_graphs)
-    return cosine(K) if normalize else K
+    return K / max(float(np.diagonal(K).mean()), 1e-12) if normalize else K

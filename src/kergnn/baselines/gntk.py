@@ -142,9 +142,12 @@ def _aggregate(
         for e in range(indptr[a + u], indptr[a + u + 1]):
             rows[u] += M[col[e] - a]
         rows[u] *= factor[a + u]
-    out = rows.copy()
-    for v in range(M.shape[1]):
-        for e in range(indptr[b + v], indptr[b + v + 1]):
-            out[:, v] += rows[:, col[e] - b]
-        out[:, v] *= factor[b + v]
+    out = np.empty_like(M)
+    for u in range(M.shape[0]):
+        row = rows[u]
+        for v in range(M.shape[1]):
+            total = row[v]
+            for e in range(indptr[b + v], indptr[b + v + 1]):
+                total += row[col[e] - b]
+            out[u, v] = total * factor[b + v]
     return out

@@ -23,8 +23,7 @@ class KernelMachine:
         if not C > 0:
             raise ValueError(f"C is {C!r}: it must be positive")
         self.num_classes, self.C = num_classes, C
-        # Ties between pairs of classes are broken by the values that scores() returns.
-        self.machine = SVC(kernel="precomputed", C=C, break_ties=True, cache_size=500)
+        self.machine = SVC(kernel="precomputed", C=C, cache_size=500)
 
     def fit(self, K: NDArray[np.float64], y: NDArray[np.int64]) -> KernelMachine:
         """Train on the Gram matrix (n, n) and the classes (n,) of the training part."""

@@ -66,9 +66,7 @@ def node_sets(edge_index: Tensor, batch: Tensor, size: int, connected: bool = Fa
             num_edges += _find(members[:, j] * num_nodes + members[:, i], edge_codes) >= 0
         rows, new = _neighbors(members[:, i], ptr, edge_index[1])
         swapped = torch.cat([rest[rows], new.unsqueeze(1)], dim=1)
-        fresh = (members[rows] != new.unsqueeze(1)).all(1)
-        rows, swapped = rows[fresh], swapped[fresh]
-        target = _find(_codes(swapped, num_nodes), codes)
+        target = _find(_codes(swapped, num_nodes), codes)  # -1, too, if the node was there before
         edges.append(torch.stack([target, rows])[:, target >= 0])
     return NodeSets(members, torch.cat(edges, dim=1), num_edges, batch[members[:, 0]])
 
