@@ -81,15 +81,22 @@ class GeomGCN(nn.Module):
             for a, b in zip(inputs, outputs, strict=True)
         )
         self.dropout = nn.Dropout(dropout)
+        self._known: tuple[Tensor, Neighborhoods] | None = None
 
     def forward(
         self, x: Tensor, edge_index: Tensor, neighborhoods: Neighborhoods | None = None
     ) -> Tensor:
         """Return the logits of every node; ``neighborhoods`` spares a call of :func:`neighbors`."""
-        around = neighborhoods or neighbors(edge_index, len(x), self.num_neighbors)
+        around = neighborhoods or self._neighborhoods(edge_index, len(x))
         for linear in self.maps[:-1]:
             x = _by_relation(linear(self.dropout(x)), around).flatten(1).relu()
         return _by_relation(self.maps[-1](self.dropout(x)), around).mean(1)
+
+    def _neighborhoods(self, edge_index: Tensor, num_nodes: int) -> Neighborhoods:
+        """Return the neighbourhoods; those of the edge index seen last are remembered."""
+        if self._known is None or self._known[0] is not edge_index:
+            self._known = edge_index, neighbors(edge_index, num_nodes, self.num_neighbors)
+        return self._known[1]
 
 
 def _by_relation(h: Tensor, around: Neighborhoods) -> Tensor:

@@ -25,6 +25,8 @@ def models() -> None:
         summary = (inspect.getdoc(get_kernel(name).function) or "").splitlines()[0]
         kernels.add_row(name, summary)
     console = Console(highlight=False, soft_wrap=True, markup=False)
+    if not console.is_terminal:
+        console.width = 200  # in a pipe a row is a line
     console.print(table)
     console.print()
     console.print(kernels)
