@@ -3,7 +3,7 @@ import torch
 
 from kergnn.config import ConfigError, RunConfig
 from kergnn.evaluation import SearchSpace, default_grid
-from kergnn.evaluation.machines import _arguments
+from kergnn.machines import _arguments
 from kergnn.models import build_model, model_info, model_names
 
 NETWORKS = [name for name in model_names() if model_info(name).kind != "kernel"]

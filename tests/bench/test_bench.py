@@ -25,7 +25,7 @@ def test_the_padded_formulation_is_the_same_kernel():
     torch.testing.assert_close(got, random_walk(x.float(), ego, *filters, 3), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", contenders.epoch_names(2))
+@pytest.mark.parametrize("name", [*contenders.epoch_names(2), "rwgnn"])
 def test_every_contender_sees_every_graph_once_and_learns(name, monkeypatch):
     graphs, losses, seen = load_graphs("MUTAG"), [], []
     step = contenders._step
@@ -81,3 +81,15 @@ def test_unknown_sets_are_named(capsys):
     assert "nowhere.jsonl: no such file" in capsys.readouterr().err
     with pytest.raises(ValueError, match="no such file"):
         run_bench(["nowhere.jsonl"])
+
+
+def test_further_models_are_timed_by_name(capsys, tmp_path):
+    options = ["--quick", "--layers", "1", "--models", "structure-free", "--models", "wl"]
+    assert main(["bench", *options, "--out", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / "bench.json").read_text())
+    times = record["datasets"]["MUTAG"]["epoch"]["1"]
+    assert times["wl"]["median_seconds"] > 0
+    assert times["structure-free"]["ratio_to_gin"] > 0
+    assert "structure-free" in capsys.readouterr().out
+    assert main(["bench", "--models", "gcnii"]) == 2
+    assert "gcnii" in capsys.readouterr().err

@@ -18,11 +18,15 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCN, GIN, GraphSAGE, global_add_pool
 
-from kergnn.batches import GraphBatches, offsets, ranges
+from kergnn.batches import GraphBatches
 from kergnn.bench.padded import pad, padded_random_walk
+from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, cached_ego_graphs, default_recipe
+from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import evaluate
+from kergnn.machines import fit_machine, gram_matrix
+from kergnn.models import build_model, model_info
 from kergnn.nn import GraphFilters, KerGNN
 
 DEFAULT_DATASETS = (
@@ -49,7 +53,7 @@ def epoch_names(num_layers: int) -> list[str]:
 
 
 def make_epoch(name: str, num_layers: int, graphs: GraphSet) -> Epoch:
-    """Return a function that trains one epoch of a contender."""
+    """Return a function that trains one epoch of a contender, or of any model by its name."""
     torch.manual_seed(0)
     features = Features.fit(default_recipe(graphs), graphs, torch.arange(graphs.num_nodes))
     x = features(graphs)
@@ -57,7 +61,9 @@ def make_epoch(name: str, num_layers: int, graphs: GraphSet) -> Epoch:
         return _kergnn_epoch("drw" if name == "KerGNN-DRW" else "rw", num_layers, graphs, x)
     if name == "GIN with DataLoader":
         return _loader_epoch(num_layers, graphs, x)
-    return _peer_epoch(name, num_layers, graphs, x)
+    if name in PEERS:
+        return _peer_epoch(name, num_layers, graphs, x)
+    return _model_epoch(name, num_layers, graphs, x)
 
 
 def make_layers(graphs: GraphSet) -> dict[str, Epoch]:
@@ -121,20 +127,39 @@ def _kergnn_epoch(kernel: str, num_layers: int, graphs: GraphSet, x: Tensor) -> 
 
 def _peer_epoch(name: str, num_layers: int, graphs: GraphSet, x: Tensor) -> Epoch:
     net, head, optimizer = _peer(name, num_layers, graphs, x)
-    order = graphs.graph_of[graphs.edge_index[0]].argsort(stable=True)
-    edge_index = graphs.edge_index[:, order]
-    num_edges = graphs.graph_of[edge_index[0]].bincount(minlength=graphs.num_graphs)
-    edge_ptr = offsets(num_edges)
+    batches = EdgeBatches(graphs, x, torch.device("cpu"))
 
     def epoch() -> None:
         for which in _orders(graphs):
-            size, count = graphs.size[which], num_edges[which]
-            nodes = ranges(graphs.ptr[which], size)
-            shift = (offsets(size)[:-1] - graphs.ptr[which]).repeat_interleave(count)
-            edges = edge_index[:, ranges(edge_ptr[which], count)] + shift
-            batch = torch.arange(len(which)).repeat_interleave(size)
-            pooled = global_add_pool(net(x[nodes], edges), batch, len(which))
-            _step(optimizer, head(pooled), graphs.y[which])
+            batch = batches(which)
+            out = net(batch.x, batch.edge_index)
+            pooled = global_add_pool(out, batch.batch, batch.num_graphs)
+            _step(optimizer, head(pooled), batch.y)
+
+    return epoch
+
+
+def _model_epoch(name: str, num_layers: int, graphs: GraphSet, x: Tensor) -> Epoch:
+    """Return an epoch of any network by its name; of a kernel, its Gram matrix and machine."""
+    config = RunConfig(
+        model=name, hidden_channels=HIDDEN, num_layers=num_layers, filter_size=FILTER_SIZE
+    )
+    if model_info(name).kind == "kernel":
+        everything = torch.arange(graphs.num_graphs)
+
+        def fit() -> None:
+            K = gram_matrix(config, graphs, x, folder=None)
+            fit_machine(config, K, graphs.y[everything], graphs.num_classes)
+
+        return fit
+    net = build_model(config, x.size(1), graphs.num_classes, "graph")
+    optimizer = torch.optim.Adam(net.parameters(), fused=True)
+    batches = EdgeBatches(graphs, x, torch.device("cpu"))
+
+    def epoch() -> None:
+        for which in _orders(graphs):
+            batch = batches(which)
+            _step(optimizer, net(*batch.inputs), batch.y)
 
     return epoch
 

@@ -23,7 +23,13 @@ def format_tables(record: dict[str, Any]) -> list[Table]:
 
 def _epochs(record: dict[str, Any]) -> Table:
     table = Table(title="Training epoch (median seconds; ratio to PyG's GIN of the same depth)")
-    names = ["KerGNN", "GIN", "GraphSAGE", "GCN", "GIN with DataLoader", "KerGNN-DRW"]
+    found_names = [
+        name
+        for entry in record["datasets"].values()
+        for contenders in entry["epoch"].values()
+        for name in contenders
+    ]
+    names = list(dict.fromkeys(found_names))
     for column in ("data set", "layers", *names, "memory / GIN's"):
         table.add_column(column, justify="left" if column == "data set" else "right")
     for dataset, entry in record["datasets"].items():

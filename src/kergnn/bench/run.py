@@ -38,6 +38,7 @@ def run_bench(
     repeats: int = 5,
     mirror: Path | None = None,
     quick: bool = False,
+    models: Sequence[str] = (),
     progress: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Measure everything and return the record that is stored.
@@ -48,6 +49,7 @@ def run_bench(
         repeats: rounds in which each contender takes one turn, after one to warm up.
         mirror: directory with copies of the public sets.
         quick: leave out memory and the larger points of the sweeps.
+        models: further models by name; kernels are timed with their machine, once for all depths.
         progress: called with what is measured next.
     """
     record: dict[str, Any] = {
@@ -81,7 +83,7 @@ def run_bench(
         record["datasets"][dataset] = entry
         for num_layers in layers:
             progress(f"{dataset}: epochs of {num_layers} layers")
-            names = epoch_names(num_layers)
+            names = [*epoch_names(num_layers), *models]
             epochs = {name: make_epoch(name, num_layers, graphs) for name in names}
             times = take_turns(epochs, repeats)
             del epochs

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kergnn.config import ConfigError
+
 
 def bench(
     datasets: Annotated[
@@ -15,6 +17,9 @@ def bench(
     ] = None,
     layers: Annotated[
         list[int] | None, typer.Option(help="Depths; may be repeated. By default 1, 2 and 3.")
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option(help="Further models by name (kergnn models).")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Rounds of turns.")] = 5,
     quick: Annotated[
@@ -36,7 +41,11 @@ def bench(
     from kergnn.bench import DEFAULT_DATASETS, format_tables, plot, run_bench
     from kergnn.data import mirror_dir
     from kergnn.data.store import write_atomic
+    from kergnn.models import model_info
 
+    for name in models or []:
+        if "graph" not in model_info(name).tasks:
+            raise ConfigError(f"models is {name!r}: bench times models that classify graphs")
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 120
@@ -55,6 +64,7 @@ def bench(
             2 if quick else repeats,
             mirror_dir(data_mirror),
             quick,
+            models or (),
             progress,
         )
     for table in format_tables(record):

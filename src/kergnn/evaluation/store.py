@@ -20,8 +20,8 @@ from typing import Any
 from kergnn.config import hash_json
 from kergnn.data import DataError
 from kergnn.data.store import write_atomic
-from kergnn.evaluation.locks import Locks
 from kergnn.evaluation.trial import FORMAT, Record
+from kergnn.locks import Locks
 
 
 class ResultStore:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
-from kergnn.evaluation.machines import class_ranking, fit_machine, gram_matrix
+from kergnn.machines import class_ranking, fit_machine, gram_matrix
 from kergnn.models import model_info
 from kergnn.preparation import (
     Development,

@@ -21,7 +21,7 @@ from kergnn.baselines.machine import KernelMachine
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, GraphSet
 from kergnn.data.store import load_tensors, save_tensors
-from kergnn.evaluation.locks import Locks
+from kergnn.locks import Locks
 from kergnn.models import checked_options, shared_arguments
 
 
