@@ -24,7 +24,9 @@ from torch.nn.functional import pad
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
-from kergnn.engine.topology import topology
+from kergnn.engine.members import Array
+from kergnn.engine.normalize import NORMALIZATIONS
+from kergnn.engine.topology import Topology, topology
 from kergnn.kernels.deep_random_walk import check_hops
 
 
@@ -40,6 +42,8 @@ def evaluate(
     """Return every K_p of ``"rw"``, ``"rw-step"`` or ``"drw"``: (P + 1, N, D)."""
     num_filters, m, _ = attributes.shape
     _check(x, ego, adjacency, attributes)
+    if is_short(kernel, num_steps):
+        return _short(ego, x, adjacency, attributes, x.new_ones(num_steps + 1), -1)
     if hop_weight is not None:
         check_hops(ego, hop_weight)
     else:
@@ -51,6 +55,38 @@ def evaluate(
     Z = x @ W.flatten(0, 2).T  # (N, blocks * m * LANES)
     K: Tensor = _Fused.apply(kernel, ego, num_steps, Z, B, weight)  # type: ignore[no-untyped-call]
     return K[..., :num_filters]
+
+
+def is_short(kernel: str, num_steps: int) -> bool:
+    """Return whether a kernel is done in one pass, from the features to the sum over steps."""
+    return kernel == "rw" and num_steps <= 2
+
+
+def combine(
+    x: Tensor,
+    ego: EgoGraphs,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalize: str | None,
+) -> Tensor:
+    """Return the sum of the normalised K_p of ``"rw"`` with at most two steps: (N, D)."""
+    _check(x, ego, adjacency, attributes)
+    normalization = NORMALIZATIONS.index(normalize)
+    return _short(ego, x, adjacency, attributes, step_weight.to(x.dtype), normalization)
+
+
+def _short(
+    ego: EgoGraphs,
+    x: Tensor,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalization: int,
+) -> Tensor:
+    out: Tensor = _Short.apply(ego, normalization, x, adjacency, attributes, step_weight)  # type: ignore[no-untyped-call]
+    num_filters = attributes.size(0)
+    return out if out.size(-1) == num_filters else out[..., :num_filters]
 
 
 def _check(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor) -> None:
@@ -79,6 +115,82 @@ def _blocks(tensor: Tensor, padding: tuple[int, ...]) -> Tensor:
         leading = (0, 0) * (tensor.dim() - 1 - len(padding) // 2)
         tensor = pad(tensor, (*padding, *leading, 0, missing))
     return tensor.reshape(tensor.size(0) // LANES, LANES, *tensor.shape[1:])
+
+
+class _Short(torch.autograd.Function):
+    """Features and filters -> k (N, blocks * LANES), or K (P + 1, N, blocks * LANES)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        ego: EgoGraphs,
+        normalization: int,
+        x: Tensor,
+        adjacency: Tensor,
+        attributes: Tensor,
+        step_weight: Tensor,
+    ) -> Tensor:
+        inputs = _inputs(x, adjacency, attributes, step_weight, normalization)
+        num_blocks = -(-attributes.size(0) // LANES)
+        K = x.new_empty(len(step_weight), ego.num_nodes, num_blocks * LANES)
+        out = K[0] if normalization < 0 else torch.empty_like(K[0])
+        ctx.ego, ctx.inputs, ctx.shape = ego, inputs, attributes.shape
+        ctx.K = K if normalization >= 0 else None
+        _in_threads(short.forward, inputs, topology(ego), _flat(K), _flat(out))
+        return K if normalization < 0 else out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, graphs = ctx.inputs, topology(ctx.ego)
+        (m, d, _), (num_filters, filter_size, _) = inputs.shape, ctx.shape
+        num_blocks = -(-num_filters // LANES)
+        parts = (min(short.PARTS, graphs.tiles.size - 1), num_blocks)
+        needs_x, _, _, needs_steps = ctx.needs_input_grad[2:]
+        new = grad_out.new_zeros
+        gradients = {
+            "x": new(num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES),
+            "W": new(*parts, m, d, LANES),
+            "B": new(*parts, m, m, LANES),
+            "step_weight": new(*parts, len(inputs.step_weight) if needs_steps else 0, LANES),
+        }
+        grad_out = grad_out.contiguous()
+        K = grad_out if ctx.K is None else ctx.K
+        arrays = short.Gradients(**{name: _flat(tensor) for name, tensor in gradients.items()})
+        _in_threads(short.backward, inputs, graphs, _flat(K), _flat(grad_out), arrays)
+        grad_W = gradients["W"].sum(0).permute(0, 3, 1, 2).flatten(0, 1)
+        grad_B = gradients["B"].sum(0).permute(0, 3, 1, 2).flatten(0, 1)
+        return (
+            None,
+            None,
+            gradients["x"].sum(0)[:, :d] if needs_x else None,
+            grad_B[:num_filters, :filter_size, :filter_size],
+            grad_W[:num_filters, :filter_size],
+            gradients["step_weight"].sum((0, 1, 3)) if needs_steps else None,
+        )
+
+
+def _inputs(
+    x: Tensor, adjacency: Tensor, attributes: Tensor, step_weight: Tensor, normalization: int
+) -> short.Inputs:
+    """Arrange the filters in vectors."""
+    filter_size, d = attributes.shape[1:]
+    odd = filter_size % 2
+    W = _blocks(attributes, (0, 0, 0, odd))  # (blocks, LANES, m, d)
+    B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
+    by_feature = pad(W, (0, -d % LANES)).unflatten(3, (-1, LANES)).permute(0, 3, 2, 1, 4)
+    arrays = (_flat(t) for t in (x, W.permute(0, 2, 3, 1), B, by_feature, step_weight))
+    return short.Inputs(*arrays, (filter_size + odd, d, filter_size), normalization)
+
+
+def _flat(tensor: Tensor) -> Array:
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+def _in_threads(function: Any, inputs: short.Inputs, graphs: Topology, *arrays: Any) -> None:
+    counter = np.zeros(1, dtype=np.int64)
+    work = graphs.node.size * inputs.B.size
+    threads.run(lambda: function(counter, inputs, graphs, *arrays), work)
 
 
 class _Fused(torch.autograd.Function):
@@ -120,12 +232,10 @@ def _run(
     function: Any
     if kernel == "rw-step":
         function = (steps.forward, steps.backward)[which]
-    elif kernel == "rw" and num_steps <= 2:
-        function = (short.forward, short.backward)[which]
     else:
         function = (walks.forward, walks.backward)[which]
     inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
-    arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
+    arrays = (*inputs, topology(ego), *(t.detach().numpy() for t in outputs))
     m = B.size(1)
 
     counter = np.zeros(1, dtype=np.int64)

@@ -38,36 +38,30 @@ def scatter(
 
 
 @inline  # type: ignore[untyped-decorator]
-def propagate(
-    rows: Array,
-    at: int,
-    degree: Array,
-    neighbor: Array,
-    start: int,
-    edge: int,
-    n: int,
-    out: Array,
-    to: int,
-) -> None:
-    """Give every member the sum of its neighbours' rows: out = A rows.
+def propagate(rows: Array, at: int, topology: Any, v: int, out: Array, to: int) -> None:
+    """Give every member of ego-graph v the sum of its neighbours' rows: out = A rows.
 
-    A member that is adjacent to all others gets the sum of all rows less its own: a clique costs
-    as much as its nodes, not its edges.
+    A member that lists its strangers gets the sum of all rows less its own and theirs: a clique
+    costs as much as its nodes, not its edges.
     """
+    start, n = topology.ptr[v], topology.ptr[v + 1] - topology.ptr[v]
     total_x, total_y = zeros(rows), zeros(rows)
+    if topology.dense[v]:
+        for a in range(n):
+            total_x += load(rows, at + 2 * a)
+            total_y += load(rows, at + 2 * a + 1)
+    first = topology.link_ptr[v]
     for a in range(n):
-        total_x += load(rows, at + 2 * a)
-        total_y += load(rows, at + 2 * a + 1)
-    for a in range(n):
-        stop = edge + degree[start + a]
-        if stop - edge == n - 1 and n > 2:
-            x, y = total_x - load(rows, at + 2 * a), total_y - load(rows, at + 2 * a + 1)
-        else:
-            x, y = zeros(rows), zeros(rows)
-            for e in range(edge, stop):
-                row = at + 2 * neighbor[e]
-                x += load(rows, row)
-                y += load(rows, row + 1)
+        links = topology.links[start + a]
+        stop = first + max(links, -1 - links)
+        x, y = zeros(rows), zeros(rows)
+        for e in range(first, stop):
+            row = at + 2 * topology.link[e]
+            x += load(rows, row)
+            y += load(rows, row + 1)
+        if links < 0:
+            x = total_x - load(rows, at + 2 * a) - x
+            y = total_y - load(rows, at + 2 * a + 1) - y
         store(out, to + 2 * a, x)
         store(out, to + 2 * a + 1, y)
-        edge = stop
+        first = stop

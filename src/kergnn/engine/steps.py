@@ -27,6 +27,7 @@ import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
+from kergnn.engine.topology import Topology
 from kergnn.engine.walks import clear, largest, powers, powers_backward
 
 
@@ -44,17 +45,11 @@ def forward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
+    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
     num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     S, U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -67,7 +62,7 @@ def forward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             total = zeros(K)
             for b in range(0, m, 2):
                 gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
@@ -80,7 +75,7 @@ def forward(
                     _mix(U, B, block, m, n, T)
                 total = zeros(K)
                 for b in range(0, m, 2):
-                    propagate(T, b * n, degree, neighbor, start, edge, n, U, b * n)
+                    propagate(T, b * n, topology, v, U, b * n)
                 for i in range(n * m):
                     u = load(S, i) * load(U, i)
                     store(U, i, u)
@@ -97,20 +92,14 @@ def backward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     grad_K: Array,
     grad_Z: Array,
     grad_B: Array,
     grad_weight: Array,
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m)."""
+    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
     num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -128,7 +117,7 @@ def backward(
         grad_table[: (hi - lo) * m * LANES] = 0
         clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
                 gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
                 gather(table, b - lo * m, m, index, start, n, T, b * n)
@@ -139,7 +128,7 @@ def backward(
                     _mix(U, B, block, m, n, T)
                 for b in range(0, m, 2):
                     to = p * n * m + b * n
-                    propagate(T, b * n, degree, neighbor, start, edge, n, V, to)
+                    propagate(T, b * n, topology, v, V, to)
             for i in range(n * m):
                 store(grad_S, i, zeros(Z))
                 store(T, i, zeros(Z))
@@ -151,7 +140,7 @@ def backward(
                     store(grad_S, i, load(grad_S, i) + u * load(V, p * n * m + i))
                     store(grad_U, i, u * load(S, i))
                 for b in range(0, m, 2):
-                    propagate(grad_U, b * n, degree, neighbor, start, edge, n, T, b * n)
+                    propagate(grad_U, b * n, topology, v, T, b * n)
                 if p > 1:
                     for i in range(n * m):
                         store(U, i, load(S, i) * load(V, (p - 1) * n * m + i))

@@ -29,6 +29,7 @@ import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
 from kergnn.engine.members import Array, gather, propagate, scatter
+from kergnn.engine.topology import Topology
 
 # Nodes whose rows stay in the first-level cache while they are read for every pair of filter nodes.
 CHUNK = 16
@@ -43,17 +44,12 @@ def forward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
+    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
+    hop = topology.hop
     num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
     num_hops = weight.size // (num_blocks * m * LANES)
     Q = num_steps if deep else (num_steps + 1) // 2
@@ -68,10 +64,10 @@ def forward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
                 _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      index, degree, neighbor, start, edge, n, U, T)  # fmt: skip
+                      topology, v, U, T)  # fmt: skip
                 for q in range(Q + 1):
                     even, odd = zeros(U), zeros(U)
                     if deep:
@@ -108,20 +104,15 @@ def backward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     grad_K: Array,
     grad_Z: Array,
     grad_B: Array,
     grad_weight: Array,
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m) and grad_weight (H + 1, m)."""
+    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
+    hop = topology.hop
     num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
     num_hops = weight.size // (num_blocks * m * LANES)
     Q = num_steps if deep else (num_steps + 1) // 2
@@ -140,12 +131,12 @@ def backward(
         grad_table[: Q * count * m * LANES] = 0
         clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             g = v * num_blocks + block
             step = num_nodes * num_blocks
             for b in range(0, m, 2):
                 _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      index, degree, neighbor, start, edge, n, U, T)  # fmt: skip
+                      topology, v, U, T)  # fmt: skip
                 if deep:
                     g0 = load(grad_K, g)
                     for a in range(2 * n):
@@ -178,9 +169,9 @@ def backward(
                 for q in range(1, Q + 1):
                     for i in range(q):
                         if i % 2 == 0:
-                            propagate(grad_U, 2 * q * n, degree, neighbor, start, edge, n, T, 0)
+                            propagate(grad_U, 2 * q * n, topology, v, T, 0)
                         else:
-                            propagate(T, 0, degree, neighbor, start, edge, n, grad_U, 2 * q * n)
+                            propagate(T, 0, topology, v, grad_U, 2 * q * n)
                     first = ((q - 1) * count - lo) * m + b
                     if q % 2:
                         scatter(T, 0, index, start, n, grad_table, first, m)
@@ -289,16 +280,14 @@ def _walk(
     m: int,
     b: int,
     Q: int,
-    index: Array,
-    degree: Array,
-    neighbor: Array,
-    start: int,
-    edge: int,
-    n: int,
+    topology: Topology,
+    v: int,
     U: Array,
     T: Array,
 ) -> None:
     """Fill U with U_q = A^q Z_q[G_v], q = 0 to Q, for filter nodes b and b + 1."""
+    index, start = topology.node, topology.ptr[v]
+    n = topology.ptr[v + 1] - start
     gather(Z, block * m + b, num_blocks * m, index, start, n, U, 0)
     for q in range(1, Q + 1):
         first = ((q - 1) * (hi - lo) - lo) * m + b
@@ -308,6 +297,6 @@ def _walk(
             gather(table, first, m, index, start, n, U, 2 * q * n)
         for i in range(q, 0, -1):
             if i % 2:
-                propagate(T, 0, degree, neighbor, start, edge, n, U, 2 * q * n)
+                propagate(T, 0, topology, v, U, 2 * q * n)
             else:
-                propagate(U, 2 * q * n, degree, neighbor, start, edge, n, T, 0)
+                propagate(U, 2 * q * n, topology, v, T, 0)

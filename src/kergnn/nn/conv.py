@@ -10,9 +10,9 @@ from torch.nn.functional import pad
 
 from kergnn._checks import check_choice, check_features, check_integer
 from kergnn.egographs import EgoGraphs
+from kergnn.engine import NORMALIZATIONS
 from kergnn.kernels import get_kernel
 from kergnn.nn.filters import GraphFilters
-from kergnn.nn.normalize import NORMALIZATIONS, normalize_values
 
 UPDATES = (None, "linear", "mlp")
 
@@ -135,11 +135,10 @@ class KerGNNConv(nn.Module):
         return out
 
     def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
-        K: Tensor = group(x, ego, self.num_steps)
-        if not group.kernel.walks:
-            return K.squeeze(0)
-        K = normalize_values(K, ego.size, group.filter_size, self.normalize)
-        return torch.einsum("p,pni->ni", self.step_weight.to(K.dtype), K)
+        if group.kernel.walks:
+            return group.combined(x, ego, self.step_weight, self.normalize)
+        values: Tensor = group(x, ego, self.num_steps)
+        return values.squeeze(0)
 
     def filters(self) -> tuple[Tensor, Tensor]:
         """Return the adjacency (D, m, m) and the attributes (D, m, d) of every filter.
