@@ -13,10 +13,10 @@ import math
 from typing import Any
 
 from kergnn.engine.lanes import (
+    bare,
     constant,
     copysign,
     inline,
-    jit,
     load,
     log2,
     magnitude,
@@ -37,7 +37,7 @@ def _root(q: Any, like: Array) -> Any:
 
 @inline  # type: ignore[untyped-decorator]
 def value(K: Any, scale: Any, normalization: int, like: Array) -> Any:
-    """Return f(K); ``scale`` is one over the number of node pairs."""
+    """Return f(K); ``scale`` is one over the number of pairs of nodes."""
     if normalization == SIZE:
         return K * scale
     if normalization == ROOT:
@@ -60,40 +60,38 @@ def slope(K: Any, scale: Any, normalization: int, like: Array) -> Any:
     return constant(like, 1.0)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def combine(
-    K: Array, size: int, m: int, step_weight: Array, normalization: int, at: int, step: int, out: Array
+    K: Array, pairs: int, step_weight: Array, normalization: int, at: int, step: int, out: Array
 ) -> None:
     """Set vector ``at`` of out to k, from the vectors ``at``, ``at + step``, ... of K."""
-    scale, total = constant(K, 1.0 / (size * m)), zeros(K)
+    scale, total = constant(K, 1.0 / pairs), zeros(K)
     for p in range(step_weight.size):
         total += spread(step_weight, p) * value(load(K, at + p * step), scale, normalization, K)
     store(out, at, total)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def combine_backward(
     K: Array,
-    size: int,
-    m: int,
+    pairs: int,
     step_weight: Array,
     normalization: int,
     at: int,
     step: int,
     grad_out: Array,
     grad_K: Array,
-    to: int,
     grad_step_weight: Array,
     first: int,
 ) -> None:
-    """Set the vectors ``to``, ``to + 1``, ... of grad_K, and add to those of grad_step_weight.
+    """Set the vectors of grad_K, and add to those of grad_step_weight.
 
     The latter has no vectors where the weights need no gradient.
     """
-    scale, g = constant(K, 1.0 / (size * m)), load(grad_out, at)
+    scale, g = constant(K, 1.0 / pairs), load(grad_out, at)
     for p in range(step_weight.size):
         k = load(K, at + p * step)
-        store(grad_K, to + p, spread(step_weight, p) * slope(k, scale, normalization, K) * g)
+        store(grad_K, p, spread(step_weight, p) * slope(k, scale, normalization, K) * g)
         if grad_step_weight.size:
             total = load(grad_step_weight, first + p) + value(k, scale, normalization, K) * g
             store(grad_step_weight, first + p, total)

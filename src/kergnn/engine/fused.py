@@ -24,7 +24,7 @@ from torch.nn.functional import pad
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
-from kergnn.engine.members import Array
+from kergnn.engine.members import Array, group_of
 from kergnn.engine.normalize import NORMALIZATIONS
 from kergnn.engine.topology import Topology, topology
 from kergnn.kernels.deep_random_walk import check_hops
@@ -180,7 +180,8 @@ def _inputs(
     B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
     by_feature = pad(W, (0, -d % LANES)).unflatten(3, (-1, LANES)).permute(0, 3, 2, 1, 4)
     arrays = (_flat(t) for t in (x, W.permute(0, 2, 3, 1), B, by_feature, step_weight))
-    return short.Inputs(*arrays, (filter_size + odd, d, filter_size), normalization)
+    m = filter_size + odd
+    return short.Inputs(*arrays, (m, d, filter_size), group_of(m), normalization)
 
 
 def _flat(tensor: Tensor) -> Array:

@@ -25,7 +25,9 @@ LANES = 16
 FLAGS = ("contract",)
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
-inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+# Without reference counts, which would be kept in the innermost loops; so nothing is allocated.
+bare = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inline = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 class Lanes(types.Type):
@@ -43,10 +45,31 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, lanes, ir.VectorType(element, LANES))
 
 
+class Rows(types.Type):
+    """The type of ``count`` vectors, those of some consecutive filter nodes.
+
+    The count is known when code is compiled, so that all of them stay in registers; code is given
+    it as the length of a tuple.
+    """
+
+    def __init__(self, dtype: Any, count: int) -> None:
+        self.dtype, self.count = dtype, count
+        super().__init__(name=f"Rows({dtype}, {count})")
+
+
+@register_model(Rows)
+class _RowsModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, rows: Any) -> None:
+        vector = manager.lookup(Lanes(rows.dtype)).get_value_type()
+        super().__init__(manager, rows, ir.ArrayType(vector, rows.count))
+
+
 class _Elementwise(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
-        if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
-            return signature(args[0], *args)
+        if len(args) != 2 or not all(isinstance(arg, (Lanes, Rows)) for arg in args):
+            return None
+        if args[0] == args[1] or isinstance(args[0], Lanes):
+            return signature(args[1], *args)
         return None
 
 
@@ -56,6 +79,29 @@ def _define(operation: Any, instruction: str) -> None:
     @lower_builtin(operation, Lanes, Lanes)  # type: ignore[untyped-decorator]
     def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return getattr(builder, instruction)(*args, flags=FLAGS)
+
+    @lower_builtin(operation, Rows, Rows)  # type: ignore[untyped-decorator]
+    def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pairs = zip(*(_vectors(builder, sig.return_type, arg) for arg in args), strict=True)
+        results = [getattr(builder, instruction)(*pair, flags=FLAGS) for pair in pairs]
+        return _rows(context, builder, sig.return_type, results)
+
+    @lower_builtin(operation, Lanes, Rows)  # type: ignore[untyped-decorator]
+    def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vectors = _vectors(builder, sig.return_type, args[1])
+        results = [getattr(builder, instruction)(args[0], v, flags=FLAGS) for v in vectors]
+        return _rows(context, builder, sig.return_type, results)
+
+
+def _vectors(builder: Any, rows_type: Any, rows: Any) -> list[Any]:
+    return [builder.extract_value(rows, b) for b in range(rows_type.count)]
+
+
+def _rows(context: Any, builder: Any, rows_type: Any, vectors: list[Any]) -> Any:
+    rows = ir.Constant(context.get_value_type(rows_type), ir.Undefined)
+    for b, vector in enumerate(vectors):
+        rows = builder.insert_value(rows, vector, b)
+    return rows
 
 
 _define(operator.add, "fadd")
@@ -94,6 +140,67 @@ def store(typingctx: Any, array: Any, i: Any, lanes: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, Lanes(array.dtype)), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_rows(typingctx: Any, array: Any, i: Any, group: Any) -> Any:
+    """Return as many vectors as the tuple ``group`` is long, from vector i on."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        align = context.get_abi_sizeof(_element(context, sig))
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        steps = (builder.gep(pointer, [ir.Constant(ir.IntType(64), b)]) for b in range(group.count))
+        vectors = [builder.load(step, align=align) for step in steps]
+        return _rows(context, builder, sig.return_type, vectors)
+
+    return Rows(array.dtype, group.count)(array, types.intp, group), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_rows(typingctx: Any, array: Any, i: Any, rows: Any) -> Any:
+    """Set the vectors from i on."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        align = context.get_abi_sizeof(_element(context, sig))
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        for b, vector in enumerate(_vectors(builder, rows, args[2])):
+            step = builder.gep(pointer, [ir.Constant(ir.IntType(64), b)])
+            builder.store(vector, step, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, rows), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def zero_rows(typingctx: Any, array: Any, group: Any) -> Any:
+    """Return as many zero vectors as the tuple ``group`` is long."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return ir.Constant(context.get_value_type(sig.return_type), None)
+
+    return Rows(array.dtype, group.count)(array, group), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_dot(typingctx: Any, total: Any, x: Any, y: Any) -> Any:
+    """Return ``total`` plus the sum over the rows of x * y, one vector.
+
+    The products are added up before they meet the total, or every one would wait for it.
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        sums: list[Any] = [None, None]
+        pairs = zip(*(_vectors(builder, x, rows) for rows in args[1:]), strict=True)
+        for b, (u, v) in enumerate(pairs):
+            term = builder.fmul(u, v, flags=FLAGS)
+            before = sums[b % 2]
+            sums[b % 2] = term if before is None else builder.fadd(before, term, flags=FLAGS)
+        result = args[0]
+        for part in sums[: x.count]:
+            result = builder.fadd(result, part, flags=FLAGS)
+        return result
+
+    return total(total, x, y), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -7,14 +7,14 @@ one-hot: where most of a tile is zero, zeros are left out.
 
 from __future__ import annotations
 
-from kergnn.engine.lanes import jit, load, spread, store, zeros
+from kergnn.engine.lanes import bare, load, spread, store, zeros
 from kergnn.engine.members import Array
 
 # A row with fewer than one number in four is cheaper number by number.
 _DENSE = 4
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def product(
     A: Array, first: int, count: int, width: int, table: Array, at: int, num: int, out: Array, to: int
 ) -> None:
@@ -48,7 +48,7 @@ def product(
             store(out, to + v5 * num + j, s5)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def add_transposed_product(
     A: Array, first: int, count: int, width: int, rows: Array, num: int, out: Array, to: int
 ) -> None:
@@ -80,7 +80,7 @@ def add_transposed_product(
             store(out, o + k5, s5)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def is_sparse(A: Array, first: int, count: int, width: int) -> bool:
     """Return whether fewer than a quarter of the numbers of these rows are not zero."""
     found = 0
@@ -89,7 +89,7 @@ def is_sparse(A: Array, first: int, count: int, width: int) -> bool:
     return found * _DENSE < count * width
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def sparse_product(
     A: Array, first: int, count: int, width: int, table: Array, at: int, num: int, out: Array, to: int
 ) -> None:
@@ -105,7 +105,7 @@ def sparse_product(
                     store(out, o + j, load(out, o + j) + a * load(table, at + j * width + k))
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def add_sparse_transposed_product(
     A: Array, first: int, count: int, width: int, rows: Array, num: int, out: Array, to: int
 ) -> None:

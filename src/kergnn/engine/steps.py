@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
-from kergnn.engine.members import Array, gather, propagate, scatter
+from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
 from kergnn.engine.topology import Topology
 from kergnn.engine.walks import clear, largest, powers, powers_backward
 
@@ -49,7 +49,7 @@ def forward(
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
-    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
+    tiles, ptr = topology.tiles, topology.ptr
     num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     S, U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -65,8 +65,8 @@ def forward(
             start, n = ptr[v], ptr[v + 1] - ptr[v]
             total = zeros(K)
             for b in range(0, m, 2):
-                gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
-                gather(table, b - lo * m, m, index, start, n, T, b * n)
+                gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
+                gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
             for i in range(n * m):
                 total += load(S, i)
             store(K, v * num_blocks + block, total)
@@ -75,7 +75,7 @@ def forward(
                     _mix(U, B, block, m, n, T)
                 total = zeros(K)
                 for b in range(0, m, 2):
-                    propagate(T, b * n, topology, v, U, b * n)
+                    propagate(T, b * n, topology, v, PAIR, U, b * n)
                 for i in range(n * m):
                     u = load(S, i) * load(U, i)
                     store(U, i, u)
@@ -99,7 +99,7 @@ def backward(
     grad_weight: Array,
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m)."""
-    tiles, ptr, index = topology.tiles, topology.ptr, topology.node
+    tiles, ptr = topology.tiles, topology.ptr
     num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -119,8 +119,8 @@ def backward(
         for v in range(lo, hi):
             start, n = ptr[v], ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
-                gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
-                gather(table, b - lo * m, m, index, start, n, T, b * n)
+                gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
+                gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
             for p in range(1, num_steps + 1):
                 if p > 1:
                     for i in range(n * m):
@@ -128,7 +128,7 @@ def backward(
                     _mix(U, B, block, m, n, T)
                 for b in range(0, m, 2):
                     to = p * n * m + b * n
-                    propagate(T, b * n, topology, v, V, to)
+                    propagate(T, b * n, topology, v, PAIR, V, to)
             for i in range(n * m):
                 store(grad_S, i, zeros(Z))
                 store(T, i, zeros(Z))
@@ -140,7 +140,7 @@ def backward(
                     store(grad_S, i, load(grad_S, i) + u * load(V, p * n * m + i))
                     store(grad_U, i, u * load(S, i))
                 for b in range(0, m, 2):
-                    propagate(grad_U, b * n, topology, v, T, b * n)
+                    propagate(grad_U, b * n, topology, v, PAIR, T, b * n)
                 if p > 1:
                     for i in range(n * m):
                         store(U, i, load(S, i) * load(V, (p - 1) * n * m + i))
@@ -149,9 +149,9 @@ def backward(
             for i in range(n * m):
                 store(grad_S, i, load(grad_S, i) + g)
             for b in range(0, m, 2):
-                scatter(grad_S, b * n, index, start, n, grad_Z, block * m + b, num_blocks * m)
+                scatter(grad_S, b * n, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
                 if num_steps > 0:
-                    scatter(T, b * n, index, start, n, grad_table, b - lo * m, m)
+                    scatter(T, b * n, topology, v, PAIR, grad_table, b - lo * m, m)
         powers_backward(
             Z, table, B, block, num_blocks, tile, lo, hi, m, 1, grad_table, grad_Z, grad_B
         )
