@@ -37,11 +37,6 @@ class Topology(NamedTuple):
     links: Array
     link: Array
 
-    @property
-    def num_nodes(self) -> int:
-        """Number of ego-graphs."""
-        return self.ptr.size - 1
-
 
 def topology(ego: EgoGraphs) -> Topology:
     """Return the topology of the ego-graphs, kept with them like their cached properties."""
@@ -123,3 +118,53 @@ def _cut(ptr: IntArray, index: IntArray) -> IntArray:
             num_tiles += 1
             tiles[num_tiles] = stop
     return tiles[: num_tiles + 1].copy()
+
+
+@jit  # type: ignore[untyped-decorator]
+def cut(
+    whole: Topology, ptr: IntArray, which: IntArray, x: Array
+) -> tuple[tuple[Array, ...], Array, IntArray]:
+    """Cut graphs out of the union of a whole set: all that they hold lies in ranges.
+
+    Args:
+        whole: the topology of the union.
+        ptr: graph g has the nodes ``ptr[g]`` up to ``ptr[g + 1]``.
+        which: the graphs.
+        x: (N, d) features.
+
+    Returns:
+        the arrays of the graphs' topology in their order, their features, the graph of every node
+    """
+    num_nodes, num_members, num_links = 0, 0, 0
+    for g in which:
+        num_nodes += ptr[g + 1] - ptr[g]
+        num_members += whole.ptr[ptr[g + 1]] - whole.ptr[ptr[g]]
+        num_links += whole.link_ptr[ptr[g + 1]] - whole.link_ptr[ptr[g]]
+    tiles = np.zeros(which.size + 1, np.int64)
+    new_ptr, link_ptr = np.zeros(num_nodes + 1, np.int64), np.zeros(num_nodes + 1, np.int64)
+    dense, graph = np.empty(num_nodes, np.uint8), np.empty(num_nodes, np.int64)
+    node, hop = np.empty(num_members, np.int32), np.empty(num_members, np.int32)
+    links, link = np.empty(num_members, np.int32), np.empty(num_links, np.int32)
+    features = np.empty((num_nodes, x.shape[1]), x.dtype)
+    v, a, e, num_tiles = 0, 0, 0, 0
+    for i in range(which.size):
+        lo, hi = ptr[which[i]], ptr[which[i] + 1]
+        first, last = whole.ptr[lo], whole.ptr[hi]
+        first_link, last_link = whole.link_ptr[lo], whole.link_ptr[hi]
+        for u in range(hi - lo):
+            new_ptr[v + u + 1] = whole.ptr[lo + u + 1] - first + a
+            link_ptr[v + u + 1] = whole.link_ptr[lo + u + 1] - first_link + e
+        graph[v : v + hi - lo] = i
+        dense[v : v + hi - lo] = whole.dense[lo:hi]
+        features[v : v + hi - lo] = x[lo:hi]
+        for b in range(last - first):
+            node[a + b] = whole.node[first + b] + (v - lo)
+        hop[a : a + last - first] = whole.hop[first:last]
+        links[a : a + last - first] = whole.links[first:last]
+        link[e : e + last_link - first_link] = whole.link[first_link:last_link]
+        v, a, e = v + hi - lo, a + last - first, e + last_link - first_link
+        if v == num_nodes or v - tiles[num_tiles] >= TILE:
+            num_tiles += v > tiles[num_tiles]
+            tiles[num_tiles] = v
+    arrays = (tiles[: num_tiles + 1].copy(), new_ptr, link_ptr, dense, node, hop, links, link)
+    return arrays, features, graph

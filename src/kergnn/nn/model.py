@@ -177,9 +177,10 @@ class KerGNN(nn.Module):
             raise ValueError(
                 f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({features.size(0)},)"
             )
-        if batch.numel() and not 0 <= int(batch.min()) <= int(batch.max()) < num_graphs:
+        lowest, highest = map(int, batch.aminmax()) if batch.numel() else (0, -1)
+        if lowest < 0 or highest >= num_graphs:
             raise ValueError(
-                f"batch reaches from {int(batch.min())} to {int(batch.max())}: it must lie in 0 to "
+                f"batch reaches from {lowest} to {highest}: it must lie in 0 to "
                 f"num_graphs - 1 = {num_graphs - 1}"
             )
         total = features.new_zeros(num_graphs, features.size(1)).index_add(0, batch, features)
