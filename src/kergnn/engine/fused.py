@@ -130,7 +130,8 @@ class _Short(torch.autograd.Function):
         attributes: Tensor,
         step_weight: Tensor,
     ) -> Tensor:
-        inputs = _inputs(x, adjacency, attributes, step_weight, normalization)
+        needs_x = ctx.needs_input_grad[2]
+        inputs = _inputs(x, adjacency, attributes, step_weight, normalization, needs_x)
         num_blocks = -(-attributes.size(0) // LANES)
         K = x.new_empty(len(step_weight), ego.num_nodes, num_blocks * LANES)
         out = K[0] if normalization < 0 else torch.empty_like(K[0])
@@ -149,7 +150,7 @@ class _Short(torch.autograd.Function):
         needs_x, _, _, needs_steps = ctx.needs_input_grad[2:]
         new = grad_out.new_zeros
         gradients = {
-            "x": new(num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES),
+            "x": grad_out.new_empty(num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES),
             "W": new(*parts, m, d, LANES),
             "B": new(*parts, m, m, LANES),
             "step_weight": new(*parts, len(inputs.step_weight) if needs_steps else 0, LANES),
@@ -171,14 +172,20 @@ class _Short(torch.autograd.Function):
 
 
 def _inputs(
-    x: Tensor, adjacency: Tensor, attributes: Tensor, step_weight: Tensor, normalization: int
+    x: Tensor,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalization: int,
+    needs_x: bool,
 ) -> short.Inputs:
-    """Arrange the filters in vectors."""
+    """Arrange the filters in vectors; those by feature are for the gradient of x alone."""
     filter_size, d = attributes.shape[1:]
     odd = filter_size % 2
     W = _blocks(attributes, (0, 0, 0, odd))  # (blocks, LANES, m, d)
     B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
-    by_feature = pad(W, (0, -d % LANES)).unflatten(3, (-1, LANES)).permute(0, 3, 2, 1, 4)
+    by_feature = pad(W if needs_x else W[:0], (0, -d % LANES))
+    by_feature = by_feature.unflatten(3, (-1, LANES)).permute(0, 3, 2, 1, 4)
     arrays = (_flat(t) for t in (x, W.permute(0, 2, 3, 1), B, by_feature, step_weight))
     m = filter_size + odd
     return short.Inputs(*arrays, (m, d, filter_size), group_of(m), normalization)

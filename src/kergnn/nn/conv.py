@@ -131,7 +131,10 @@ class KerGNNConv(nn.Module):
         values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         if self.update is None:
             return values
-        out: Tensor = self.update(torch.cat([x, values], dim=1))
+        first, *rest = self.update.children()
+        out = _linear_of_both(first, x, values)
+        for module in rest:
+            out = module(out)
         return out
 
     def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
@@ -164,6 +167,13 @@ class KerGNNConv(nn.Module):
             f"KerGNNConv({self.in_channels}, {self.out_channels}, filter_size={self.filter_size}, "
             f"num_steps={self.num_steps}, kernel={kernel})"
         )
+
+
+def _linear_of_both(linear: nn.Module, x: Tensor, values: Tensor) -> Tensor:
+    r"""Return :math:`V [x \,\|\, k] + c` without writing the concatenation down."""
+    weight, bias = linear.get_parameter("weight"), linear.get_parameter("bias")
+    of_x, of_values = weight.split([x.size(1), values.size(1)], dim=1)
+    return torch.addmm(torch.nn.functional.linear(x, of_x, bias), values, of_values.T)
 
 
 def checked_ego(
