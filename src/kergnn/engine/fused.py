@@ -1,9 +1,11 @@
 r"""The fused engine: kernels in compiled code, with their derivatives written by hand.
 
-The similarities :math:`Z = X W^T` are one matrix product of torch; compiled code turns them into
+``rw`` with at most two steps is one compiled pass from the features to the sum over steps, see
+:mod:`kergnn.engine.short`; nothing larger than the :math:`K_p` is ever stored. For all else, the
+similarities :math:`Z = X W^T` are one matrix product of torch, and compiled code turns them into
 all :math:`K_p` (see :mod:`kergnn.engine.walks` and :mod:`kergnn.engine.steps`). Filters are taken
 in blocks of ``LANES``, lane after lane, filled up with filters of zeros; the number m of filter
-nodes is filled up to an even one. Nothing larger than Z is ever stored.
+nodes is filled up to an even one.
 
 Work is cut into tiles of nodes and blocks of filters, and threads take such units as they come. A
 unit reads and writes numbers of its own only, and sums over tiles are taken in the order of tiles:
@@ -150,7 +152,9 @@ class _Short(torch.autograd.Function):
         needs_x, _, _, needs_steps = ctx.needs_input_grad[2:]
         new = grad_out.new_zeros
         gradients = {
-            "x": grad_out.new_empty(num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES),
+            "x": grad_out.new_empty(
+                num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES
+            ),
             "W": new(*parts, m, d, LANES),
             "B": new(*parts, m, m, LANES),
             "step_weight": new(*parts, len(inputs.step_weight) if needs_steps else 0, LANES),
@@ -185,10 +189,18 @@ def _inputs(
     W = _blocks(attributes, (0, 0, 0, odd))  # (blocks, LANES, m, d)
     B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
     by_feature = pad(W if needs_x else W[:0], (0, -d % LANES))
-    by_feature = by_feature.unflatten(3, (-1, LANES)).permute(0, 3, 2, 1, 4)
-    arrays = (_flat(t) for t in (x, W.permute(0, 2, 3, 1), B, by_feature, step_weight))
+    by_feature = by_feature.reshape(*by_feature.shape[:3], -(-d // LANES), LANES)
     m = filter_size + odd
-    return short.Inputs(*arrays, (m, d, filter_size), group_of(m), normalization)
+    return short.Inputs(
+        x=_flat(x),
+        W=_flat(W.permute(0, 2, 3, 1)),
+        B=_flat(B),
+        W_by_feature=_flat(by_feature.permute(0, 3, 2, 1, 4)),
+        step_weight=_flat(step_weight),
+        shape=(m, d, filter_size),
+        group=group_of(m),
+        normalization=normalization,
+    )
 
 
 def _flat(tensor: Tensor) -> Array:

@@ -298,7 +298,9 @@ def log2(typingctx: Any, x: Any) -> Any:
         def integer(value: int) -> Any:
             return ir.Constant(integers, [value] * LANES)
 
-        root = np.float64(0.5**0.5).view(np.int64) if double else np.float32(0.5**0.5).view(np.int32)
+        root = (
+            np.float64(0.5**0.5).view(np.int64) if double else np.float32(0.5**0.5).view(np.int32)
+        )
         bits = builder.bitcast(args[0], integers)
         exponent = builder.ashr(builder.sub(bits, integer(int(root))), integer(mantissa))
         scaled = builder.sub(bits, builder.shl(exponent, integer(mantissa)))

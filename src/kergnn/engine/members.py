@@ -71,9 +71,7 @@ def num_links(links: int) -> int:
 
 
 @inline  # type: ignore[untyped-decorator]
-def sum_everyone(
-    table: Array, first: int, stride: int, topology: Any, v: int, group: Group
-) -> Any:
+def sum_everyone(table: Array, first: int, stride: int, topology: Any, v: int, group: Group) -> Any:
     """Return the sum over ego-graph v, if it is needed to leave out strangers."""
     everyone = zero_rows(table, group)
     if topology.dense[v]:

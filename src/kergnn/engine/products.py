@@ -16,9 +16,17 @@ _DENSE = 4
 
 @bare  # type: ignore[untyped-decorator]
 def product(
-    A: Array, first: int, count: int, width: int, table: Array, at: int, num: int, out: Array, to: int
+    A: Array,
+    first: int,
+    count: int,
+    width: int,
+    table: Array,
+    at: int,
+    num: int,
+    out: Array,
+    to: int,
 ) -> None:
-    """Set out[v, j] = sum over k of A[v, k] table[j, k], for ``count`` rows v and ``num`` vectors j.
+    """Set out[v, j] = sum over k of A[v, k] table[j, k], for ``count`` rows v, ``num`` vectors j.
 
     A is an array of rows of ``width`` numbers that begin at ``first``; ``at`` and ``to`` are the
     first vectors of ``table`` and ``out``. Past the last row, that row is computed again.
@@ -91,7 +99,15 @@ def is_sparse(A: Array, first: int, count: int, width: int) -> bool:
 
 @bare  # type: ignore[untyped-decorator]
 def sparse_product(
-    A: Array, first: int, count: int, width: int, table: Array, at: int, num: int, out: Array, to: int
+    A: Array,
+    first: int,
+    count: int,
+    width: int,
+    table: Array,
+    at: int,
+    num: int,
+    out: Array,
+    to: int,
 ) -> None:
     """Do what ``product`` does, leaving out what is zero."""
     for v in range(count):

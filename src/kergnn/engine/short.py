@@ -29,7 +29,17 @@ import numpy as np
 
 from kergnn.engine.combine import combine, combine_backward
 from kergnn.engine.lanes import (
-    LANES, add_dot, bare, jit, load, load_rows, store, store_rows, take, zero_rows, zeros,
+    LANES,
+    add_dot,
+    bare,
+    jit,
+    load,
+    load_rows,
+    store,
+    store_rows,
+    take,
+    zero_rows,
+    zeros,
 )  # fmt: skip
 from kergnn.engine.members import (
     Array,
@@ -94,8 +104,8 @@ class Scratch(NamedTuple):
 
     Z: Array
     Y: Array
-    grad_Z: Array
-    grad_Y: Array
+    grad_z: Array
+    grad_y: Array
     node: Array
     member: Array
     step: Array
@@ -223,7 +233,7 @@ def _backward(
     num_nodes, width = topology.ptr.size - 1, (d + LANES - 1) // LANES
     step = num_nodes * num_blocks
     Z, Y, twice, T, grad_K = scratch.Z, scratch.Y, scratch.node, scratch.member, scratch.step
-    grad_Z, grad_Y = scratch.grad_Z, scratch.grad_Y
+    grad_Z, grad_Y = scratch.grad_z, scratch.grad_y
     sparse = _similarities(inputs, lo, hi, block, num_blocks, Z, Y)
     _clear(grad_Z, (hi - lo) * m)
     _clear(grad_Y, (hi - lo) * m)
@@ -285,7 +295,7 @@ def _similarities(
 ) -> bool:
     """Set Z = X W^T and Y = Z B for the nodes of a tile; returns whether X is mostly zero."""
     m, d, _ = inputs.shape
-    sparse = is_sparse(inputs.x, lo * d, hi - lo, d)
+    sparse: bool = is_sparse(inputs.x, lo * d, hi - lo, d)
     if sparse:
         sparse_product(inputs.x, lo * d, hi - lo, d, inputs.W, block * m * d, m, Z, 0)
     else:

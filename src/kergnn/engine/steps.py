@@ -62,7 +62,7 @@ def forward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
         for v in range(lo, hi):
-            start, n = ptr[v], ptr[v + 1] - ptr[v]
+            n = ptr[v + 1] - ptr[v]
             total = zeros(K)
             for b in range(0, m, 2):
                 gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
@@ -117,7 +117,7 @@ def backward(
         grad_table[: (hi - lo) * m * LANES] = 0
         clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
-            start, n = ptr[v], ptr[v + 1] - ptr[v]
+            n = ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
                 gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
                 gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)

@@ -12,7 +12,7 @@ from kergnn.engine.lanes import jit
 from kergnn.engine.members import Array
 
 # Nodes of a tile, where graphs are small enough: their rows should stay in the second-level cache.
-TILE = 192
+TILE = 128
 
 
 class Topology(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear as linear_map
 from torch.nn.functional import pad
 
 from kergnn._checks import check_choice, check_features, check_integer
@@ -172,8 +173,8 @@ class KerGNNConv(nn.Module):
 def _linear_of_both(linear: nn.Module, x: Tensor, values: Tensor) -> Tensor:
     r"""Return :math:`V [x \,\|\, k] + c` without writing the concatenation down."""
     weight, bias = linear.get_parameter("weight"), linear.get_parameter("bias")
-    of_x, of_values = weight.split([x.size(1), values.size(1)], dim=1)
-    return torch.addmm(torch.nn.functional.linear(x, of_x, bias), values, of_values.T)
+    of_x, of_values = torch.split(weight, [x.size(1), values.size(1)], dim=1)
+    return torch.addmm(linear_map(x, of_x, bias), values, of_values.T)
 
 
 def checked_ego(

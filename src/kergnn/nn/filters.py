@@ -77,17 +77,23 @@ class GraphFilters(nn.Module):
     def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:
         """Return every K_p of every ego-graph with every filter: (P + 1, N, D)."""
         filters = (self.adjacency(), self.attributes)
-        return evaluate(
-            self.kernel.name, x, ego, *filters, num_steps, self.engine, **self._extra()
-        )
+        return evaluate(self.kernel.name, x, ego, *filters, num_steps, self.engine, **self._extra())
 
     def combined(
         self, x: Tensor, ego: EgoGraphs, step_weight: Tensor, normalize: str | None
     ) -> Tensor:
         """Return the weighted sum over steps of the normalised K_p: (N, D)."""
-        filters = (self.adjacency(), self.attributes)
-        options = (step_weight, normalize, self.engine)
-        return combine(self.kernel.name, x, ego, *filters, *options, **self._extra())
+        return combine(
+            self.kernel.name,
+            x,
+            ego,
+            self.adjacency(),
+            self.attributes,
+            step_weight,
+            normalize=normalize,
+            engine=self.engine,
+            **self._extra(),
+        )
 
     def _extra(self) -> dict[str, Tensor]:
         return {name: self.get_parameter(name) for name in self.kernel.parameters}
