@@ -163,7 +163,10 @@ class Trainer:
         self.train_part, self.validation_part = train, validation
         self.batches = GraphBatches(graphs, x, ego, self.device)
         self.optimizer = torch.optim.Adam(
-            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+            model.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            fused=self.device.type == "cpu",
         )
         self.class_weight = _class_weight(config, graphs, train)
         self.state = TrainingState()
