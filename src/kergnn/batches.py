@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from kergnn.data import GraphSet
 from kergnn.egographs import EgoGraphs
+from kergnn.engine.topology import Topology, cut, topology
 
 
 @dataclass(frozen=True)
@@ -40,23 +43,69 @@ class GraphBatches:
 
     def __call__(self, which: Tensor) -> Batch:
         """Return the graphs ``which`` (G,) as a batch, in this order."""
-        size = self.size[which]
+        if self.x.device.type == "cpu":
+            ego, x, graph_of = self._cut(which)
+        else:
+            size, nodes = self.size[which], self._nodes(which)
+            ego, x = self._select(which), self.x[nodes]
+            graph_of = torch.arange(len(which), device=which.device).repeat_interleave(size)
+        y = self.y[which if self.task == "graph" else self._nodes(which)]
+        return Batch(x, ego, graph_of, len(which), y)
+
+    def _cut(self, which: Tensor) -> tuple[EgoGraphs, Tensor, Tensor]:
+        whole, ptr = topology(self.ego), self.ptr.numpy()
+        arrays, x, graph_of = cut(whole, ptr, which.numpy(), self.x.numpy())
+        ego = _LazyEgoGraphs(Topology(*arrays), lambda: self._select(which))
+        return ego, torch.from_numpy(x), torch.from_numpy(graph_of)
+
+    def _nodes(self, which: Tensor) -> Tensor:
+        return ranges(self.ptr[which], self.size[which])
+
+    def _select(self, which: Tensor) -> EgoGraphs:
         num_members = self.member_ptr[which + 1] - self.member_ptr[which]
-        num_edges = self.edge_ptr[which + 1] - self.edge_ptr[which]
-        nodes = ranges(self.ptr[which], size)
         members = ranges(self.member_ptr[which], num_members)
-        edges = ranges(self.edge_ptr[which], num_edges)
-        shift = offsets(size)[:-1] - self.ptr[which]
-        ego = EgoGraphs(
+        edges = ranges(self.edge_ptr[which], self.edge_ptr[which + 1] - self.edge_ptr[which])
+        shift = offsets(self.size[which])[:-1] - self.ptr[which]
+        return EgoGraphs(
             index=self.ego.index[members] + shift.repeat_interleave(num_members),
-            size=self.ego.size[nodes],
+            size=self.ego.size[self._nodes(which)],
             hop=self.ego.hop[members],
             degree=self.ego.degree[members],
             neighbor=self.ego.neighbor[edges],
         )
-        graph_of = torch.arange(len(which), device=which.device).repeat_interleave(size)
-        y = self.y[which if self.task == "graph" else nodes]
-        return Batch(self.x[nodes], ego, graph_of, len(which), y)
+
+
+class _LazyEgoGraphs(EgoGraphs):
+    """Ego-graphs whose topology is known; their tensors are made when they are asked for.
+
+    The fused engine never asks.
+    """
+
+    def __init__(self, known: Topology, make: Callable[[], EgoGraphs]) -> None:
+        self.__dict__.update(_topology=known, _make=make)
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name not in EgoGraphs.__dataclass_fields__:
+            raise AttributeError(name)
+        made = self.__dict__["_make"]()
+        self.__dict__.update({field: getattr(made, field) for field in made.__dataclass_fields__})
+        tensor: Tensor = self.__dict__[name]
+        return tensor
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of ego-graphs, one for each node: N."""
+        return topology(self).ptr.size - 1
+
+    @property
+    def num_members(self) -> int:
+        """Number of members of all ego-graphs together: T."""
+        return topology(self).node.size
+
+    @cached_property
+    def max_hop(self) -> int:
+        """Largest hop distance that occurs."""
+        return int(topology(self).hop.max(initial=0))
 
 
 def offsets(counts: Tensor) -> Tensor:

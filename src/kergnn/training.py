@@ -118,7 +118,10 @@ class Trainer:
         self.model = model.to(self.device)
         self.train_part, self.validation_part = train, validation
         self.optimizer = torch.optim.Adam(
-            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+            model.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            fused=self.device.type == "cpu",
         )
         weight = _class_weight(config, graphs, train)
         self.class_weight = None if weight is None else weight.to(self.device)

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
+from kergnn.engine.normalize import NORMALIZATIONS, normalize_values
 from kergnn.kernels import get_kernel
 
-__all__ = ["ENGINES", "evaluate"]
+__all__ = ["ENGINES", "NORMALIZATIONS", "combine", "evaluate"]
 
 ENGINES = ("auto", "torch", "numba")
 
@@ -57,20 +58,58 @@ def evaluate(
     Returns:
         (P + 1, N, D)
     """
+    arguments = (x, ego, adjacency, attributes, num_steps)
+    fused = _fused(kernel, x, engine)
+    if fused is not None:
+        result: Tensor = fused.evaluate(kernel, *arguments, **parameters)
+        return result
+    return get_kernel(kernel).function(*arguments, **parameters)
+
+
+def combine(
+    kernel: str,
+    x: Tensor,
+    ego: EgoGraphs,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalize: str | None = None,
+    engine: str = "auto",
+    **parameters: Tensor,
+) -> Tensor:
+    r"""Return the weighted sum over steps of the normalised K_p of a kernel with walks.
+
+    .. math:: k_i(v) = \sum_{p=0}^P \lambda_p\, f(K_p(G_v, H_i))
+
+    ``rw`` with at most two steps is fused up to here: its K_p are not stored for autograd.
+
+    Args:
+        kernel, x, ego, adjacency, attributes, engine, **parameters: see :func:`evaluate`.
+        step_weight: (P + 1,) :math:`\lambda`.
+        normalize: f, see :func:`kergnn.engine.normalize.normalize_values`.
+
+    Returns:
+        (N, D)
+    """
+    num_steps = len(step_weight) - 1
+    fused = _fused(kernel, x, engine)
+    if fused is not None and fused.is_short(kernel, num_steps):
+        result: Tensor = fused.combine(x, ego, adjacency, attributes, step_weight, normalize)
+        return result
+    K = evaluate(kernel, x, ego, adjacency, attributes, num_steps, engine, **parameters)
+    K = normalize_values(K, ego.size, attributes.size(1), normalize)
+    return torch.einsum("p,pni->ni", step_weight.to(K.dtype), K)
+
+
+def _fused(kernel: str, x: Tensor, engine: str) -> Any:
+    """Return the fused engine if it is to be used for tensors like x, else ``None``."""
     check_choice("engine", engine, ENGINES)
     if engine == "auto":
         engine = os.environ.get("KERGNN_ENGINE") or "auto"
         check_choice("KERGNN_ENGINE", engine, ENGINES)
-    if engine != "torch":
-        fused = _fused(kernel, x, quiet=engine == "auto")
-        if fused is not None:
-            result: Tensor = fused(kernel, x, ego, adjacency, attributes, num_steps, **parameters)
-            return result
-    return get_kernel(kernel).function(x, ego, adjacency, attributes, num_steps, **parameters)
-
-
-def _fused(kernel: str, x: Tensor, quiet: bool) -> Any:
-    """Return the fused form of the kernel for tensors like x; without one, ``None``."""
+    if engine == "torch":
+        return None
+    quiet = engine == "auto"
     if kernel not in _FUSED_KERNELS:
         reason = f"kernel {kernel!r} has no fused form"
     elif x.device.type != "cpu":
@@ -81,7 +120,7 @@ def _fused(kernel: str, x: Tensor, quiet: bool) -> Any:
         reason = "the fused form has no mixed precision"
     else:
         try:
-            return import_module("kergnn.engine.fused").evaluate
+            return import_module("kergnn.engine.fused")
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("numba", "llvmlite"):
                 raise

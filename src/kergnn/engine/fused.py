@@ -1,9 +1,11 @@
 r"""The fused engine: kernels in compiled code, with their derivatives written by hand.
 
-The similarities :math:`Z = X W^T` are one matrix product of torch; compiled code turns them into
+``rw`` with at most two steps is one compiled pass from the features to the sum over steps, see
+:mod:`kergnn.engine.short`; nothing larger than the :math:`K_p` is ever stored. For all else, the
+similarities :math:`Z = X W^T` are one matrix product of torch, and compiled code turns them into
 all :math:`K_p` (see :mod:`kergnn.engine.walks` and :mod:`kergnn.engine.steps`). Filters are taken
 in blocks of ``LANES``, lane after lane, filled up with filters of zeros; the number m of filter
-nodes is filled up to an even one. Nothing larger than Z is ever stored.
+nodes is filled up to an even one.
 
 Work is cut into tiles of nodes and blocks of filters, and threads take such units as they come. A
 unit reads and writes numbers of its own only, and sums over tiles are taken in the order of tiles:
@@ -24,7 +26,9 @@ from torch.nn.functional import pad
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import short, steps, threads, walks
 from kergnn.engine.lanes import LANES
-from kergnn.engine.topology import topology
+from kergnn.engine.members import Array, group_of
+from kergnn.engine.normalize import NORMALIZATIONS
+from kergnn.engine.topology import Topology, topology
 from kergnn.kernels.deep_random_walk import check_hops
 
 
@@ -40,6 +44,8 @@ def evaluate(
     """Return every K_p of ``"rw"``, ``"rw-step"`` or ``"drw"``: (P + 1, N, D)."""
     num_filters, m, _ = attributes.shape
     _check(x, ego, adjacency, attributes)
+    if is_short(kernel, num_steps):
+        return _short(ego, x, adjacency, attributes, x.new_ones(num_steps + 1), -1)
     if hop_weight is not None:
         check_hops(ego, hop_weight)
     else:
@@ -51,6 +57,38 @@ def evaluate(
     Z = x @ W.flatten(0, 2).T  # (N, blocks * m * LANES)
     K: Tensor = _Fused.apply(kernel, ego, num_steps, Z, B, weight)  # type: ignore[no-untyped-call]
     return K[..., :num_filters]
+
+
+def is_short(kernel: str, num_steps: int) -> bool:
+    """Return whether a kernel is done in one pass, from the features to the sum over steps."""
+    return kernel == "rw" and num_steps <= 2
+
+
+def combine(
+    x: Tensor,
+    ego: EgoGraphs,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalize: str | None,
+) -> Tensor:
+    """Return the sum of the normalised K_p of ``"rw"`` with at most two steps: (N, D)."""
+    _check(x, ego, adjacency, attributes)
+    normalization = NORMALIZATIONS.index(normalize)
+    return _short(ego, x, adjacency, attributes, step_weight.to(x.dtype), normalization)
+
+
+def _short(
+    ego: EgoGraphs,
+    x: Tensor,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalization: int,
+) -> Tensor:
+    out: Tensor = _Short.apply(ego, normalization, x, adjacency, attributes, step_weight)  # type: ignore[no-untyped-call]
+    num_filters = attributes.size(0)
+    return out if out.size(-1) == num_filters else out[..., :num_filters]
 
 
 def _check(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor) -> None:
@@ -79,6 +117,100 @@ def _blocks(tensor: Tensor, padding: tuple[int, ...]) -> Tensor:
         leading = (0, 0) * (tensor.dim() - 1 - len(padding) // 2)
         tensor = pad(tensor, (*padding, *leading, 0, missing))
     return tensor.reshape(tensor.size(0) // LANES, LANES, *tensor.shape[1:])
+
+
+class _Short(torch.autograd.Function):
+    """Features and filters -> k (N, blocks * LANES), or K (P + 1, N, blocks * LANES)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        ego: EgoGraphs,
+        normalization: int,
+        x: Tensor,
+        adjacency: Tensor,
+        attributes: Tensor,
+        step_weight: Tensor,
+    ) -> Tensor:
+        needs_x = ctx.needs_input_grad[2]
+        inputs = _inputs(x, adjacency, attributes, step_weight, normalization, needs_x)
+        num_blocks = -(-attributes.size(0) // LANES)
+        K = x.new_empty(len(step_weight), ego.num_nodes, num_blocks * LANES)
+        out = K[0] if normalization < 0 else torch.empty_like(K[0])
+        ctx.ego, ctx.inputs, ctx.shape = ego, inputs, attributes.shape
+        ctx.K = K if normalization >= 0 else None
+        _in_threads(short.forward, inputs, topology(ego), _flat(K), _flat(out))
+        return K if normalization < 0 else out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, graphs = ctx.inputs, topology(ctx.ego)
+        (m, d, _), (num_filters, filter_size, _) = inputs.shape, ctx.shape
+        num_blocks = -(-num_filters // LANES)
+        parts = (min(short.PARTS, graphs.tiles.size - 1), num_blocks)
+        needs_x, _, _, needs_steps = ctx.needs_input_grad[2:]
+        new = grad_out.new_zeros
+        gradients = {
+            "x": grad_out.new_empty(
+                num_blocks if needs_x else 0, ctx.ego.num_nodes, -(-d // LANES) * LANES
+            ),
+            "W": new(*parts, m, d, LANES),
+            "B": new(*parts, m, m, LANES),
+            "step_weight": new(*parts, len(inputs.step_weight) if needs_steps else 0, LANES),
+        }
+        grad_out = grad_out.contiguous()
+        K = grad_out if ctx.K is None else ctx.K
+        arrays = short.Gradients(**{name: _flat(tensor) for name, tensor in gradients.items()})
+        _in_threads(short.backward, inputs, graphs, _flat(K), _flat(grad_out), arrays)
+        grad_W = gradients["W"].sum(0).permute(0, 3, 1, 2).flatten(0, 1)
+        grad_B = gradients["B"].sum(0).permute(0, 3, 1, 2).flatten(0, 1)
+        return (
+            None,
+            None,
+            gradients["x"].sum(0)[:, :d] if needs_x else None,
+            grad_B[:num_filters, :filter_size, :filter_size],
+            grad_W[:num_filters, :filter_size],
+            gradients["step_weight"].sum((0, 1, 3)) if needs_steps else None,
+        )
+
+
+def _inputs(
+    x: Tensor,
+    adjacency: Tensor,
+    attributes: Tensor,
+    step_weight: Tensor,
+    normalization: int,
+    needs_x: bool,
+) -> short.Inputs:
+    """Arrange the filters in vectors; those by feature are for the gradient of x alone."""
+    filter_size, d = attributes.shape[1:]
+    odd = filter_size % 2
+    W = _blocks(attributes, (0, 0, 0, odd))  # (blocks, LANES, m, d)
+    B = _blocks(adjacency, (0, odd, 0, odd)).movedim(1, 3)  # (blocks, m, m, LANES)
+    by_feature = pad(W if needs_x else W[:0], (0, -d % LANES))
+    by_feature = by_feature.reshape(*by_feature.shape[:3], -(-d // LANES), LANES)
+    m = filter_size + odd
+    return short.Inputs(
+        x=_flat(x),
+        W=_flat(W.permute(0, 2, 3, 1)),
+        B=_flat(B),
+        W_by_feature=_flat(by_feature.permute(0, 3, 2, 1, 4)),
+        step_weight=_flat(step_weight),
+        shape=(m, d, filter_size),
+        group=group_of(m),
+        normalization=normalization,
+    )
+
+
+def _flat(tensor: Tensor) -> Array:
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+def _in_threads(function: Any, inputs: short.Inputs, graphs: Topology, *arrays: Any) -> None:
+    counter = np.zeros(1, dtype=np.int64)
+    work = graphs.node.size * inputs.B.size
+    threads.run(lambda: function(counter, inputs, graphs, *arrays), work)
 
 
 class _Fused(torch.autograd.Function):
@@ -120,12 +252,10 @@ def _run(
     function: Any
     if kernel == "rw-step":
         function = (steps.forward, steps.backward)[which]
-    elif kernel == "rw" and num_steps <= 2:
-        function = (short.forward, short.backward)[which]
     else:
         function = (walks.forward, walks.backward)[which]
     inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
-    arrays = (*inputs, *topology(ego), *(t.detach().numpy() for t in outputs))
+    arrays = (*inputs, topology(ego), *(t.detach().numpy() for t in outputs))
     m = B.size(1)
 
     counter = np.zeros(1, dtype=np.int64)

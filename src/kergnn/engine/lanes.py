@@ -8,12 +8,14 @@ list of such vectors: vector i holds the flat elements 16 i to 16 i + 15.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -23,7 +25,9 @@ LANES = 16
 FLAGS = ("contract",)
 
 jit = numba.njit(cache=True, nogil=True, error_model="numpy")
-inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+# Without reference counts, which would be kept in the innermost loops; so nothing is allocated.
+bare = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inline = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 class Lanes(types.Type):
@@ -41,10 +45,31 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, lanes, ir.VectorType(element, LANES))
 
 
+class Rows(types.Type):
+    """The type of ``count`` vectors, those of some consecutive filter nodes.
+
+    The count is known when code is compiled, so that all of them stay in registers; code is given
+    it as the length of a tuple.
+    """
+
+    def __init__(self, dtype: Any, count: int) -> None:
+        self.dtype, self.count = dtype, count
+        super().__init__(name=f"Rows({dtype}, {count})")
+
+
+@register_model(Rows)
+class _RowsModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, rows: Any) -> None:
+        vector = manager.lookup(Lanes(rows.dtype)).get_value_type()
+        super().__init__(manager, rows, ir.ArrayType(vector, rows.count))
+
+
 class _Elementwise(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
-        if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
-            return signature(args[0], *args)
+        if len(args) != 2 or not all(isinstance(arg, (Lanes, Rows)) for arg in args):
+            return None
+        if args[0] == args[1] or isinstance(args[0], Lanes):
+            return signature(args[1], *args)
         return None
 
 
@@ -55,10 +80,34 @@ def _define(operation: Any, instruction: str) -> None:
     def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return getattr(builder, instruction)(*args, flags=FLAGS)
 
+    @lower_builtin(operation, Rows, Rows)  # type: ignore[untyped-decorator]
+    def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pairs = zip(*(_vectors(builder, sig.return_type, arg) for arg in args), strict=True)
+        results = [getattr(builder, instruction)(*pair, flags=FLAGS) for pair in pairs]
+        return _rows(context, builder, sig.return_type, results)
+
+    @lower_builtin(operation, Lanes, Rows)  # type: ignore[untyped-decorator]
+    def _(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vectors = _vectors(builder, sig.return_type, args[1])
+        results = [getattr(builder, instruction)(args[0], v, flags=FLAGS) for v in vectors]
+        return _rows(context, builder, sig.return_type, results)
+
+
+def _vectors(builder: Any, rows_type: Any, rows: Any) -> list[Any]:
+    return [builder.extract_value(rows, b) for b in range(rows_type.count)]
+
+
+def _rows(context: Any, builder: Any, rows_type: Any, vectors: list[Any]) -> Any:
+    rows = ir.Constant(context.get_value_type(rows_type), ir.Undefined)
+    for b, vector in enumerate(vectors):
+        rows = builder.insert_value(rows, vector, b)
+    return rows
+
 
 _define(operator.add, "fadd")
 _define(operator.sub, "fsub")
 _define(operator.mul, "fmul")
+_define(operator.truediv, "fdiv")
 for _inplace, _instruction in (("iadd", "fadd"), ("isub", "fsub"), ("imul", "fmul")):
     _define(getattr(operator, _inplace), _instruction)
 
@@ -94,6 +143,67 @@ def store(typingctx: Any, array: Any, i: Any, lanes: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def load_rows(typingctx: Any, array: Any, i: Any, group: Any) -> Any:
+    """Return as many vectors as the tuple ``group`` is long, from vector i on."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        align = context.get_abi_sizeof(_element(context, sig))
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        steps = (builder.gep(pointer, [ir.Constant(ir.IntType(64), b)]) for b in range(group.count))
+        vectors = [builder.load(step, align=align) for step in steps]
+        return _rows(context, builder, sig.return_type, vectors)
+
+    return Rows(array.dtype, group.count)(array, types.intp, group), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_rows(typingctx: Any, array: Any, i: Any, rows: Any) -> Any:
+    """Set the vectors from i on."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        align = context.get_abi_sizeof(_element(context, sig))
+        pointer = _pointer(context, builder, sig.args[0], *args[:2])
+        for b, vector in enumerate(_vectors(builder, rows, args[2])):
+            step = builder.gep(pointer, [ir.Constant(ir.IntType(64), b)])
+            builder.store(vector, step, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, rows), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def zero_rows(typingctx: Any, array: Any, group: Any) -> Any:
+    """Return as many zero vectors as the tuple ``group`` is long."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return ir.Constant(context.get_value_type(sig.return_type), None)
+
+    return Rows(array.dtype, group.count)(array, group), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_dot(typingctx: Any, total: Any, x: Any, y: Any) -> Any:
+    """Return ``total`` plus the sum over the rows of x * y, one vector.
+
+    The products are added up before they meet the total, or every one would wait for it.
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        sums: list[Any] = [None, None]
+        pairs = zip(*(_vectors(builder, x, rows) for rows in args[1:]), strict=True)
+        for b, (u, v) in enumerate(pairs):
+            term = builder.fmul(u, v, flags=FLAGS)
+            before = sums[b % 2]
+            sums[b % 2] = term if before is None else builder.fadd(before, term, flags=FLAGS)
+        result = args[0]
+        for part in sums[: x.count]:
+            result = builder.fadd(result, part, flags=FLAGS)
+        return result
+
+    return total(total, x, y), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def zeros(typingctx: Any, array: Any) -> Any:
     """Return the zero vector of the array's type."""
 
@@ -101,6 +211,113 @@ def zeros(typingctx: Any, array: Any) -> Any:
         return ir.Constant(context.get_value_type(sig.return_type), None)
 
     return Lanes(array.dtype)(array), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def spread(typingctx: Any, array: Any, i: Any) -> Any:
+    """Return the vector whose numbers are all ``array[i]``, of the flat array."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return _fill(context, builder, sig, builder.load(builder.gep(data, [args[1]])))
+
+    return Lanes(array.dtype)(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def constant(typingctx: Any, array: Any, value: Any) -> Any:
+    """Return the vector whose numbers are all ``value``, in the array's type."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        number = context.cast(builder, args[1], types.float64, sig.args[0].dtype)
+        return _fill(context, builder, sig, number)
+
+    return Lanes(array.dtype)(array, types.float64), generate
+
+
+def _fill(context: Any, builder: Any, sig: Any, number: Any) -> Any:
+    vector = context.get_value_type(sig.return_type)
+    first = ir.Constant(ir.IntType(32), 0)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), number, first)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    return builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), everywhere)
+
+
+def _call(name: str, num_arguments: int) -> Any:
+    """Return an intrinsic that applies an LLVM function to every number."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = context.get_value_type(sig.return_type)
+        bits = 8 * context.get_abi_sizeof(vector.element)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector] * num_arguments),
+            f"llvm.{name}.v{LANES}f{bits}",
+        )
+        return builder.call(function, args)
+
+    return generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def sqrt(typingctx: Any, x: Any) -> Any:
+    """Return the square roots."""
+    return x(x), _call("sqrt", 1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def magnitude(typingctx: Any, x: Any) -> Any:
+    """Return the absolute values."""
+    return x(x), _call("fabs", 1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copysign(typingctx: Any, x: Any, y: Any) -> Any:
+    """Return the magnitudes of x with the signs of y."""
+    return x(x, x), _call("copysign", 2)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def log2(typingctx: Any, x: Any) -> Any:
+    r"""Return the logarithms of positive normal numbers; infinity and NaN stay what they are.
+
+    .. math::
+        x = 2^e y, \quad \tfrac{1}{\sqrt 2} \le y < \sqrt 2, \quad t = \frac{y - 1}{y + 1}, \qquad
+        \log_2 x = e + \frac{2}{\ln 2} \sum_k \frac{t^{2k+1}}{2k + 1} .
+    """
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = context.get_value_type(sig.return_type)
+        double = isinstance(vector.element, ir.DoubleType)
+        width, mantissa, num_terms = (64, 52, 11) if double else (32, 23, 6)
+        integers = ir.VectorType(ir.IntType(width), LANES)
+
+        def number(value: float) -> Any:
+            return ir.Constant(vector, [value] * LANES)
+
+        def integer(value: int) -> Any:
+            return ir.Constant(integers, [value] * LANES)
+
+        root = (
+            np.float64(0.5**0.5).view(np.int64) if double else np.float32(0.5**0.5).view(np.int32)
+        )
+        bits = builder.bitcast(args[0], integers)
+        exponent = builder.ashr(builder.sub(bits, integer(int(root))), integer(mantissa))
+        scaled = builder.sub(bits, builder.shl(exponent, integer(mantissa)))
+        y = builder.bitcast(scaled, vector)
+        t = builder.fdiv(builder.fsub(y, number(1.0)), builder.fadd(y, number(1.0)))
+        square = builder.fmul(t, t)
+        total = number(0.0)
+        for k in range(num_terms - 1, -1, -1):
+            term = number(2 / math.log(2) / (2 * k + 1))
+            total = builder.fadd(builder.fmul(total, square, flags=FLAGS), term, flags=FLAGS)
+        result = builder.fadd(
+            builder.fmul(total, t, flags=FLAGS), builder.sitofp(exponent, vector), flags=FLAGS
+        )
+        finite = builder.fcmp_ordered("<", args[0], number(math.inf))
+        return builder.select(finite, result, args[0])
+
+    return x(x), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
-from kergnn.engine.members import Array, gather, propagate, scatter
+from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
+from kergnn.engine.topology import Topology
 from kergnn.engine.walks import clear, largest, powers, powers_backward
 
 
@@ -44,17 +45,11 @@ def forward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
+    tiles, ptr = topology.tiles, topology.ptr
     num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     S, U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -67,11 +62,11 @@ def forward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            n = ptr[v + 1] - ptr[v]
             total = zeros(K)
             for b in range(0, m, 2):
-                gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
-                gather(table, b - lo * m, m, index, start, n, T, b * n)
+                gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
+                gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
             for i in range(n * m):
                 total += load(S, i)
             store(K, v * num_blocks + block, total)
@@ -80,7 +75,7 @@ def forward(
                     _mix(U, B, block, m, n, T)
                 total = zeros(K)
                 for b in range(0, m, 2):
-                    propagate(T, b * n, degree, neighbor, start, edge, n, U, b * n)
+                    propagate(T, b * n, topology, v, PAIR, U, b * n)
                 for i in range(n * m):
                     u = load(S, i) * load(U, i)
                     store(U, i, u)
@@ -97,20 +92,14 @@ def backward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     grad_K: Array,
     grad_Z: Array,
     grad_B: Array,
     grad_weight: Array,
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m)."""
+    tiles, ptr = topology.tiles, topology.ptr
     num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
     size = largest(ptr) * m * LANES
     U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype)
@@ -128,10 +117,10 @@ def backward(
         grad_table[: (hi - lo) * m * LANES] = 0
         clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            n = ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
-                gather(Z, block * m + b, num_blocks * m, index, start, n, S, b * n)
-                gather(table, b - lo * m, m, index, start, n, T, b * n)
+                gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
+                gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
             for p in range(1, num_steps + 1):
                 if p > 1:
                     for i in range(n * m):
@@ -139,7 +128,7 @@ def backward(
                     _mix(U, B, block, m, n, T)
                 for b in range(0, m, 2):
                     to = p * n * m + b * n
-                    propagate(T, b * n, degree, neighbor, start, edge, n, V, to)
+                    propagate(T, b * n, topology, v, PAIR, V, to)
             for i in range(n * m):
                 store(grad_S, i, zeros(Z))
                 store(T, i, zeros(Z))
@@ -151,7 +140,7 @@ def backward(
                     store(grad_S, i, load(grad_S, i) + u * load(V, p * n * m + i))
                     store(grad_U, i, u * load(S, i))
                 for b in range(0, m, 2):
-                    propagate(grad_U, b * n, degree, neighbor, start, edge, n, T, b * n)
+                    propagate(grad_U, b * n, topology, v, PAIR, T, b * n)
                 if p > 1:
                     for i in range(n * m):
                         store(U, i, load(S, i) * load(V, (p - 1) * n * m + i))
@@ -160,9 +149,9 @@ def backward(
             for i in range(n * m):
                 store(grad_S, i, load(grad_S, i) + g)
             for b in range(0, m, 2):
-                scatter(grad_S, b * n, index, start, n, grad_Z, block * m + b, num_blocks * m)
+                scatter(grad_S, b * n, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
                 if num_steps > 0:
-                    scatter(T, b * n, index, start, n, grad_table, b - lo * m, m)
+                    scatter(T, b * n, topology, v, PAIR, grad_table, b - lo * m, m)
         powers_backward(
             Z, table, B, block, num_blocks, tile, lo, hi, m, 1, grad_table, grad_Z, grad_B
         )

@@ -28,7 +28,8 @@ from __future__ import annotations
 import numpy as np
 
 from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
-from kergnn.engine.members import Array, gather, propagate, scatter
+from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
+from kergnn.engine.topology import Topology
 
 # Nodes whose rows stay in the first-level cache while they are read for every pair of filter nodes.
 CHUNK = 16
@@ -43,17 +44,12 @@ def forward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     K: Array,
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
+    tiles, ptr = topology.tiles, topology.ptr
+    hop = topology.hop
     num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
     num_hops = weight.size // (num_blocks * m * LANES)
     Q = num_steps if deep else (num_steps + 1) // 2
@@ -68,10 +64,10 @@ def forward(
         lo, hi = tiles[tile], tiles[tile + 1]
         powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             for b in range(0, m, 2):
                 _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      index, degree, neighbor, start, edge, n, U, T)  # fmt: skip
+                      topology, v, U, T)  # fmt: skip
                 for q in range(Q + 1):
                     even, odd = zeros(U), zeros(U)
                     if deep:
@@ -108,20 +104,15 @@ def backward(
     Z: Array,
     B: Array,
     weight: Array,
-    tiles: Array,
-    ptr: Array,
-    edge_ptr: Array,
-    index: Array,
-    hop: Array,
-    degree: Array,
-    neighbor: Array,
-    source: Array,
+    topology: Topology,
     grad_K: Array,
     grad_Z: Array,
     grad_B: Array,
     grad_weight: Array,
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m) and grad_weight (H + 1, m)."""
+    tiles, ptr = topology.tiles, topology.ptr
+    hop = topology.hop
     num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
     num_hops = weight.size // (num_blocks * m * LANES)
     Q = num_steps if deep else (num_steps + 1) // 2
@@ -140,12 +131,12 @@ def backward(
         grad_table[: Q * count * m * LANES] = 0
         clear(grad_Z, block, num_blocks, lo, hi, m)
         for v in range(lo, hi):
-            start, n, edge = ptr[v], ptr[v + 1] - ptr[v], edge_ptr[v]
+            start, n = ptr[v], ptr[v + 1] - ptr[v]
             g = v * num_blocks + block
             step = num_nodes * num_blocks
             for b in range(0, m, 2):
                 _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      index, degree, neighbor, start, edge, n, U, T)  # fmt: skip
+                      topology, v, U, T)  # fmt: skip
                 if deep:
                     g0 = load(grad_K, g)
                     for a in range(2 * n):
@@ -174,18 +165,18 @@ def backward(
                             u = here * load(U, row + a)
                             u += before * load(U, down + a)
                             store(grad_U, row + a, u + after * load(U, up + a))
-                scatter(grad_U, 0, index, start, n, grad_Z, block * m + b, num_blocks * m)
+                scatter(grad_U, 0, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
                 for q in range(1, Q + 1):
                     for i in range(q):
                         if i % 2 == 0:
-                            propagate(grad_U, 2 * q * n, degree, neighbor, start, edge, n, T, 0)
+                            propagate(grad_U, 2 * q * n, topology, v, PAIR, T, 0)
                         else:
-                            propagate(T, 0, degree, neighbor, start, edge, n, grad_U, 2 * q * n)
+                            propagate(T, 0, topology, v, PAIR, grad_U, 2 * q * n)
                     first = ((q - 1) * count - lo) * m + b
                     if q % 2:
-                        scatter(T, 0, index, start, n, grad_table, first, m)
+                        scatter(T, 0, topology, v, PAIR, grad_table, first, m)
                     else:
-                        scatter(grad_U, 2 * q * n, index, start, n, grad_table, first, m)
+                        scatter(grad_U, 2 * q * n, topology, v, PAIR, grad_table, first, m)
         powers_backward(
             Z, table, B, block, num_blocks, tile, lo, hi, m, Q, grad_table, grad_Z, grad_B
         )
@@ -289,25 +280,22 @@ def _walk(
     m: int,
     b: int,
     Q: int,
-    index: Array,
-    degree: Array,
-    neighbor: Array,
-    start: int,
-    edge: int,
-    n: int,
+    topology: Topology,
+    v: int,
     U: Array,
     T: Array,
 ) -> None:
     """Fill U with U_q = A^q Z_q[G_v], q = 0 to Q, for filter nodes b and b + 1."""
-    gather(Z, block * m + b, num_blocks * m, index, start, n, U, 0)
+    n = topology.ptr[v + 1] - topology.ptr[v]
+    gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, U, 0)
     for q in range(1, Q + 1):
         first = ((q - 1) * (hi - lo) - lo) * m + b
         if q % 2:
-            gather(table, first, m, index, start, n, T, 0)
+            gather(table, first, m, topology, v, PAIR, T, 0)
         else:
-            gather(table, first, m, index, start, n, U, 2 * q * n)
+            gather(table, first, m, topology, v, PAIR, U, 2 * q * n)
         for i in range(q, 0, -1):
             if i % 2:
-                propagate(T, 0, degree, neighbor, start, edge, n, U, 2 * q * n)
+                propagate(T, 0, topology, v, PAIR, U, 2 * q * n)
             else:
-                propagate(U, 2 * q * n, degree, neighbor, start, edge, n, T, 0)
+                propagate(U, 2 * q * n, topology, v, PAIR, T, 0)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear as linear_map
 from torch.nn.functional import pad
 
 from kergnn._checks import check_choice, check_features, check_integer
 from kergnn.egographs import EgoGraphs
+from kergnn.engine import NORMALIZATIONS
 from kergnn.kernels import get_kernel
 from kergnn.nn.filters import GraphFilters
-from kergnn.nn.normalize import NORMALIZATIONS, normalize_values
 
 UPDATES = (None, "linear", "mlp")
 
@@ -131,15 +132,17 @@ class KerGNNConv(nn.Module):
         values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         if self.update is None:
             return values
-        out: Tensor = self.update(torch.cat([x, values], dim=1))
+        first, *rest = self.update.children()
+        out = _linear_of_both(first, x, values)
+        for module in rest:
+            out = module(out)
         return out
 
     def _kernel_values(self, group: GraphFilters, x: Tensor, ego: EgoGraphs) -> Tensor:
-        K: Tensor = group(x, ego, self.num_steps)
-        if not group.kernel.walks:
-            return K.squeeze(0)
-        K = normalize_values(K, ego.size, group.filter_size, self.normalize)
-        return torch.einsum("p,pni->ni", self.step_weight.to(K.dtype), K)
+        if group.kernel.walks:
+            return group.combined(x, ego, self.step_weight, self.normalize)
+        values: Tensor = group(x, ego, self.num_steps)
+        return values.squeeze(0)
 
     def filters(self) -> tuple[Tensor, Tensor]:
         """Return the adjacency (D, m, m) and the attributes (D, m, d) of every filter.
@@ -165,6 +168,13 @@ class KerGNNConv(nn.Module):
             f"KerGNNConv({self.in_channels}, {self.out_channels}, filter_size={self.filter_size}, "
             f"num_steps={self.num_steps}, kernel={kernel})"
         )
+
+
+def _linear_of_both(linear: nn.Module, x: Tensor, values: Tensor) -> Tensor:
+    r"""Return :math:`V [x \,\|\, k] + c` without writing the concatenation down."""
+    weight, bias = linear.get_parameter("weight"), linear.get_parameter("bias")
+    of_x, of_values = torch.split(weight, [x.size(1), values.size(1)], dim=1)
+    return torch.addmm(linear_map(x, of_x, bias), values, of_values.T)
 
 
 def checked_ego(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
-from kergnn.engine import ENGINES, evaluate
+from kergnn.engine import ENGINES, combine, evaluate
 from kergnn.kernels import get_kernel
 
 
@@ -59,7 +59,7 @@ class GraphFilters(nn.Module):
         for name, shape in self.kernel.parameters.items():
             value = nn.Parameter(torch.empty(num_filters, *shape(size, num_hops)))
             self.register_parameter(name, value)
-        self.register_buffer("_upper", torch.triu_indices(size, size, 1), persistent=False)
+        self.register_buffer("_places", _places(size), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -71,25 +71,32 @@ class GraphFilters(nn.Module):
 
     def adjacency(self) -> Tensor:
         """Return (D, m, m): symmetric, non-negative, zero diagonal."""
-        size = self.filter_size
-        row, col = self.get_buffer("_upper")
-        upper = self.edge_weight.new_zeros(self.num_filters, size, size)
-        upper[:, row, col] = self.edge_weight.relu()
-        return upper + upper.transpose(1, 2)
+        both = self.edge_weight.relu() @ self.get_buffer("_places")
+        return both.view(self.num_filters, self.filter_size, self.filter_size)
 
     def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:
         """Return every K_p of every ego-graph with every filter: (P + 1, N, D)."""
-        extra = {name: self.get_parameter(name) for name in self.kernel.parameters}
-        return evaluate(
+        filters = (self.adjacency(), self.attributes)
+        return evaluate(self.kernel.name, x, ego, *filters, num_steps, self.engine, **self._extra())
+
+    def combined(
+        self, x: Tensor, ego: EgoGraphs, step_weight: Tensor, normalize: str | None
+    ) -> Tensor:
+        """Return the weighted sum over steps of the normalised K_p: (N, D)."""
+        return combine(
             self.kernel.name,
             x,
             ego,
             self.adjacency(),
             self.attributes,
-            num_steps,
-            self.engine,
-            **extra,
+            step_weight,
+            normalize=normalize,
+            engine=self.engine,
+            **self._extra(),
         )
+
+    def _extra(self) -> dict[str, Tensor]:
+        return {name: self.get_parameter(name) for name in self.kernel.parameters}
 
     def extra_repr(self) -> str:
         """Show the sizes in ``repr``."""
@@ -97,3 +104,12 @@ class GraphFilters(nn.Module):
             f"{self.in_channels}, {self.num_filters}, filter_size={self.filter_size}, "
             f"kernel={self.kernel.name!r}"
         )
+
+
+def _places(size: int) -> Tensor:
+    """Return (m (m - 1) / 2, m * m): where in an adjacency every edge stands, twice."""
+    row, col = torch.triu_indices(size, size, 1)
+    edges = torch.arange(len(row))
+    places = torch.zeros(len(row), size, size)
+    places[edges, row, col] = places[edges, col, row] = 1
+    return places.flatten(1)

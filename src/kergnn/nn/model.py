@@ -161,36 +161,41 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        features = torch.cat(self.node_features(x, ego), dim=1)
+        features = self.node_features(x, ego)
         if self.task == "graph":
             features = self._read_out(features, batch, num_graphs)
-        out: Tensor = self.head(features)
+        out: Tensor = self.head(torch.cat(features, dim=1))
         return out
 
-    def _read_out(self, features: Tensor, batch: Tensor | None, num_graphs: int | None) -> Tensor:
+    def _read_out(
+        self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None
+    ) -> list[Tensor]:
+        """Return the sum or mean over the nodes of every graph, layer by layer."""
+        num_nodes = features[0].size(0)
         if batch is None:
             if num_graphs not in (None, 1):
                 raise ValueError(f"num_graphs is {num_graphs}: without batch it must be 1 or None")
-            batch, num_graphs = features.new_zeros(features.size(0), dtype=torch.long), 1
+            batch, num_graphs = features[0].new_zeros(num_nodes, dtype=torch.long), 1
         if num_graphs is None:
             raise ValueError("num_graphs is missing: it must be given together with batch")
         num_graphs = check_integer("num_graphs", num_graphs, minimum=0)
         if not isinstance(batch, Tensor) or batch.dtype != torch.long:
             raise ValueError("batch must be a tensor of integers (torch.long)")
-        if batch.shape != features.shape[:1]:
+        if batch.shape != (num_nodes,):
             raise ValueError(
-                f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({features.size(0)},)"
+                f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({num_nodes},)"
             )
-        if batch.numel() and not 0 <= int(batch.min()) <= int(batch.max()) < num_graphs:
+        lowest, highest = map(int, batch.aminmax()) if batch.numel() else (0, -1)
+        if lowest < 0 or highest >= num_graphs:
             raise ValueError(
-                f"batch reaches from {int(batch.min())} to {int(batch.max())}: it must lie in 0 to "
+                f"batch reaches from {lowest} to {highest}: it must lie in 0 to "
                 f"num_graphs - 1 = {num_graphs - 1}"
             )
-        total = features.new_zeros(num_graphs, features.size(1)).index_add(0, batch, features)
+        totals = [f.new_zeros(num_graphs, f.size(1)).index_add(0, batch, f) for f in features]
         if self.readout == "sum":
-            return total
-        count = torch.bincount(batch, minlength=num_graphs).clamp(min=1)
-        return total / count.unsqueeze(1)
+            return totals
+        count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(1)
+        return [total / count for total in totals]
 
 
 def _norm(name: str | None, channels: int) -> nn.Module:
