@@ -5,7 +5,7 @@ test.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ def hide_test(graphs: GraphSet, ego: EgoGraphs | None, split: Split) -> Developm
         return Development(replace(graphs, y=y), ego, split.train, split.validation)
     if ego is not None:
         x = torch.empty(graphs.num_nodes, 0)
-        ego = GraphBatches(graphs, x, ego, torch.device("cpu"))(kept).ego
+        cut = GraphBatches(graphs, x, ego, torch.device("cpu"))(kept).ego
+        ego = EgoGraphs(**{field.name: getattr(cut, field.name) for field in fields(EgoGraphs)})
     return Development(
         graphs.select(kept),
         ego,
@@ -71,6 +72,9 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     features = fit_features(config, graphs, train)
     batches = make_batches(config, graphs, features, development.ego)
     model = build_model(config, batches.x.size(1), graphs.num_classes, graphs.task)
+    if isinstance(batches, EdgeBatches) and hasattr(model, "start_from"):
+        # What a model takes from the training part before its first epoch, such as anchors.
+        model.start_from(*batches(train).inputs[:2])
     trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
 

@@ -19,7 +19,7 @@ from kergnn.baselines.gin import GIN
 from kergnn.baselines.gnn123 import GNN123
 from kergnn.baselines.graphsage import GraphSAGE
 from kergnn.baselines.node_sets import node_sets
-from kergnn.baselines.ppgn import PPGN, PPGNBlock
+from kergnn.baselines.ppgn import PPGN, channel_product
 from kergnn.baselines.rwgnn import RWGNN
 from kergnn.baselines.structure_free import StructureFree
 from kergnn.data import GraphSet
@@ -312,34 +312,29 @@ def test_123gnn_takes_sets_that_were_found_before():
     assert not torch.equal(net(x, edge_index, batch, 2, sets=fewer), expected)
 
 
-def test_a_block_of_ppgn_multiplies_the_matrices_of_every_channel():
-    """Graphs of three and two nodes, padded: the products are those of the graphs alone."""
-    block = PPGNBlock(2, 4).double()
-    T = torch.randn(2, 2, 3, 3, dtype=torch.double)
-    exists = torch.tensor([[1, 1, 1], [1, 1, 0]], dtype=torch.double)
-    pairs = (exists.unsqueeze(1) * exists.unsqueeze(2)).unsqueeze(1)
-    out = block(T, pairs)
-    for g, n in enumerate([3, 2]):
-        alone = T[g : g + 1, :, :n, :n]
-        left, right = block.left(alone)[0], block.right(alone)[0]
-        product = torch.stack([a @ b for a, b in zip(left, right, strict=True)])
-        expected = block.skip(torch.cat([alone[0], product]).unsqueeze(0))
-        torch.testing.assert_close(out[g : g + 1, :, :n, :n], expected)
-    assert (out[1, :, 2] == 0).all()
-    assert (out[1, :, :, 2] == 0).all()
+def test_the_channel_product_of_ppgn_is_that_of_dense_matrices():
+    """Graphs of three, no and two nodes: 9 + 0 + 4 pairs."""
+    left, right = torch.randn(2, 13, 4, dtype=torch.double)
+    product = channel_product(left, right, [3, 0, 2])
+    assert product.shape == (13, 4)
+    for channel in range(4):
+        for rows, n in ((slice(0, 9), 3), (slice(9, 13), 2)):
+            A, B = left[rows, channel].view(n, n), right[rows, channel].view(n, n)
+            torch.testing.assert_close(product[rows, channel].view(n, n), A @ B)
 
 
-def test_ppgn_reads_out_the_diagonal_and_the_rest_of_every_block():
+def test_ppgn_equals_its_formula():
     x, edge_index = graph(5, 0.5, 1)
     net = PPGN(3, 4, 2, num_layers=2).double()
-    T = torch.cat([dense(edge_index, 5).unsqueeze(0), torch.diag_embed(x.T)]).unsqueeze(0)
-    pairs, rest = torch.ones(1, 1, 5, 5), 1 - torch.eye(5)
+    T = torch.cat([dense(edge_index, 5).unsqueeze(0), torch.diag_embed(x.T)]).permute(1, 2, 0)
     expected = 0
     for block, head in zip(net.blocks, net.heads, strict=True):
-        T = block(T, pairs)
-        sums = [(T * part).sum((2, 3)) for part in (torch.eye(5), rest)]
-        expected = expected + head(torch.cat(sums, dim=1))
-    torch.testing.assert_close(net(x, edge_index, *one(5)), expected)
+        product = torch.einsum("uvc,vwc->uwc", block.left(T), block.right(T))
+        T = block.skip(torch.cat([T, product], dim=-1))
+        on, off = torch.eye(5).unsqueeze(-1), 1 - torch.eye(5).unsqueeze(-1)
+        sums = [(T * part).sum((0, 1)) for part in (on, off)]
+        expected = expected + head(torch.cat(sums))
+    torch.testing.assert_close(net(x, edge_index, *one(5))[0], expected)
 
 
 def exact_path_kernel(x, paths, graph_of, num_graphs, sigma):

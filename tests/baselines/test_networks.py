@@ -1,5 +1,7 @@
 """What every network must do, whatever it is."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -85,6 +87,14 @@ def test_graphs_without_nodes_or_edges_give_finite_rows(name, training):
 def test_every_parameter_of_a_graph_network_is_used(name):
     net = build(name)
     assert_every_parameter_has_a_gradient(net, net(*union(cases())))
+
+
+@pytest.mark.parametrize("name", GRAPH)
+def test_a_network_can_be_copied_while_it_is_trained(name):
+    net = build(name)
+    net(*union(cases())).sum().backward()
+    again = copy.deepcopy(net)
+    assert torch.equal(again.eval()(*union(cases())), net.eval()(*union(cases())))
 
 
 class OneGraph(nn.Module):

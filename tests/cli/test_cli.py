@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 
-from kergnn import runs
+from kergnn import preparation, runs
 from kergnn.cli import main
 from kergnn.data import Features, get_split, load_graphs
 
@@ -340,9 +340,9 @@ def test_the_parts_of_a_split_go_where_they_belong(tmp_path, monkeypatch):
     given = {}
 
     class Spy(runs.Trainer):
-        def __init__(self, config, model, graphs, x, ego, train, validation):
-            given.update(train=train, validation=validation)
-            super().__init__(config, model, graphs, x, ego, train, validation)
+        def __init__(self, config, model, graphs, batches, train, validation):
+            given.update(graphs=graphs, train=train, validation=validation)
+            super().__init__(config, model, graphs, batches, train, validation)
 
     fit = Features.fit.__func__
 
@@ -350,14 +350,18 @@ def test_the_parts_of_a_split_go_where_they_belong(tmp_path, monkeypatch):
         given["nodes"] = nodes
         return fit(cls, recipe, graphs, nodes)
 
-    monkeypatch.setattr(runs, "Trainer", Spy)
+    monkeypatch.setattr(preparation, "Trainer", Spy)
     monkeypatch.setattr(Features, "fit", classmethod(spying_fit))
     assert main(["train", *SMALL, "--fold", "2", "--quiet", "--out", "run"]) == 0
     graphs = load_graphs("MUTAG")
     split = get_split(graphs, 2)
-    assert torch.equal(given["train"], split.train)
-    assert torch.equal(given["validation"], split.validation)
-    assert torch.equal(given["nodes"], torch.isin(graphs.graph_of, split.train).nonzero()[:, 0])
+    kept = torch.cat([split.train, split.validation]).sort().values
+    assert torch.equal(given["graphs"].y, graphs.y[kept])
+    assert torch.equal(given["graphs"].labels, graphs.labels[torch.isin(graphs.graph_of, kept)])
+    assert torch.equal(kept[given["train"]], split.train)
+    assert torch.equal(kept[given["validation"]], split.validation)
+    chosen = torch.isin(given["graphs"].graph_of, given["train"]).nonzero()[:, 0]
+    assert torch.equal(given["nodes"], chosen)
 
 
 def test_the_model_of_the_selected_epoch_is_tested_and_kept(tmp_path, monkeypatch):

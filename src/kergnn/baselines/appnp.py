@@ -22,7 +22,8 @@ class APPNP(nn.Module):
         hidden_channels: width of the MLP.
         out_channels: number of classes.
         num_layers: number of layers of the MLP.
-        dropout: probability of dropping a feature before every layer, and an edge in every step.
+        dropout: probability of dropping a feature before every layer. Unlike in the paper edges are
+            not dropped: PyG's layer would drop more and more of them from step to step.
         num_steps: number of steps K; with 0 the graph is not used.
         alpha: probability of returning to the start.
 
@@ -49,7 +50,7 @@ class APPNP(nn.Module):
             channels = hidden_channels
         self.mlp = nn.Sequential(*parts, nn.Dropout(dropout), nn.Linear(channels, out_channels))
         num_steps = check_integer("num_steps", num_steps, minimum=0)
-        self.propagation = pyg.APPNP(num_steps, alpha, dropout)
+        self.propagation = pyg.APPNP(num_steps, alpha)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return the logits of every node."""

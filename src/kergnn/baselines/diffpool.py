@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import BatchNorm, DenseSAGEConv, dense_diff_pool
@@ -84,6 +86,10 @@ class DiffPool(nn.Module):
         self.auxiliary_loss = loss
         out: Tensor = self.head(torch.cat(maxima, dim=1))
         return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the loss as a number: what led to it cannot be copied."""
+        return {**self.__dict__, "auxiliary_loss": self.auxiliary_loss.detach()}
 
 
 class _DenseGNN(nn.Module):

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
-from torch_geometric.utils import to_dense_adj, to_dense_batch
+from torch_geometric.nn import global_add_pool
 
 from kergnn._checks import check_integer
-
-
-class PPGNBlock(nn.Module):
-    r"""One block: :math:`m_3\big(T \,\|\, m_1(T) \cdot m_2(T)\big)`, the product being that of
-    matrices, channel by channel.
-
-    Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        mlp_layers: number of layers of :math:`m_1` and :math:`m_2`.
-
-    Shapes:
-        - **input:** (B, in_channels, n, n), pairs that exist (B, 1, n, n)
-        - **output:** (B, out_channels, n, n), zero for pairs that do not exist
-    """
-
-    def __init__(self, in_channels: int, out_channels: int, mlp_layers: int = 2) -> None:
-        super().__init__()
-        self.left = _pairwise_mlp(in_channels, out_channels, mlp_layers)
-        self.right = _pairwise_mlp(in_channels, out_channels, mlp_layers)
-        self.skip = nn.Conv2d(in_channels + out_channels, out_channels, 1)
-
-    def forward(self, T: Tensor, pairs: Tensor) -> Tensor:
-        """Return the new channels."""
-        # The biases make rows of nodes that do not exist; a product must not run through them.
-        product = (self.left(T) * pairs) @ (self.right(T) * pairs)
-        out: Tensor = self.skip(torch.cat([T, product], dim=1)) * pairs
-        return out
 
 
 class PPGN(nn.Module):
@@ -43,11 +17,12 @@ class PPGN(nn.Module):
 
     .. math::
         T_0 = [A, \mathrm{diag}(x^1), \ldots, \mathrm{diag}(x^d)], \qquad
-        T_l = \mathrm{block}_l(T_{l-1}), \qquad
+        T_l = m_3\big(T_{l-1} \,\|\, m_1(T_{l-1}) \cdot m_2(T_{l-1})\big), \qquad
         \hat y(G) = \sum_{l=1}^{L} \mathrm{MLP}_l\Big(
         \sum_v T_l[v, v] \,\Big\|\, \sum_{u \neq v} T_l[u, v]\Big)
 
-    Memory grows with the square of the number of nodes of the largest graph of a batch.
+    The product is that of matrices, channel by channel; the MLPs :math:`m_i` act on each entry.
+    Memory grows with the square of the number of nodes of each graph.
 
     Args:
         in_channels: number of node features.
@@ -55,7 +30,7 @@ class PPGN(nn.Module):
         out_channels: number of classes.
         num_layers: number of blocks L.
         dropout: probability of dropping a hidden feature of the MLPs of the readout.
-        mlp_layers: number of layers of the MLPs within a block.
+        mlp_layers: number of layers of :math:`m_1` and :math:`m_2`; :math:`m_3` is linear.
 
     Shapes:
         - **input:** features (N, in_channels), edge index (2, E), graph of every node (N,)
@@ -84,32 +59,74 @@ class PPGN(nn.Module):
             )
             for _ in widths
         )
-        for module in self.blocks.modules():  # products of small numbers would be smaller still
-            if isinstance(module, nn.Conv2d):
-                nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits."""
-        size = max(1, int(torch.bincount(batch, minlength=1).max()))
-        features, exists = to_dense_batch(x, batch, max_num_nodes=size, batch_size=num_graphs)
-        adjacency = to_dense_adj(edge_index, batch, max_num_nodes=size, batch_size=num_graphs)
-        adjacency, exists = adjacency.to(x.dtype), exists.to(x.dtype)
-        pairs = (exists.unsqueeze(1) * exists.unsqueeze(2)).unsqueeze(1)
-        diagonals = torch.diag_embed(features.transpose(1, 2))
-        T = torch.cat([adjacency.unsqueeze(1), diagonals], dim=1)
+        size = torch.bincount(batch, minlength=num_graphs)
+        graph_of = torch.arange(num_graphs, device=x.device).repeat_interleave(size.square())
+        # The pair (u, v) of a graph of n nodes is row u * n + v of its part of T.
+        first, start = size.cumsum(0) - size, size.square().cumsum(0) - size.square()
+        local = torch.arange(len(x), device=x.device) - first[batch]
+        row_of = start[batch] + local * size[batch]
+        loops, edges = row_of + local, row_of[edge_index[0]] + local[edge_index[1]]
+
+        T = x.new_zeros(len(graph_of), 1 + x.size(1))
+        T[edges, 0] = 1.0
+        T[loops, 1:] = x
+        sizes: list[int] = size.tolist()
         out = x.new_zeros(())
         for block, head in zip(self.blocks, self.heads, strict=True):
-            T = block(T, pairs)
-            loops = T.diagonal(dim1=2, dim2=3).sum(-1)
-            others = T.sum((2, 3)) - loops
-            out = out + head(torch.cat([loops, others], dim=1))
+            T = block(T, sizes)
+            diagonal = global_add_pool(T.index_select(0, loops), batch, num_graphs)
+            others = global_add_pool(T, graph_of, num_graphs) - diagonal
+            out = out + head(torch.cat([diagonal, others], dim=1))
         return out
 
 
-def _pairwise_mlp(in_channels: int, out_channels: int, num_layers: int) -> nn.Module:
-    """The same MLP at every pair of nodes: convolutions with a 1 x 1 kernel."""
+class PPGNBlock(nn.Module):
+    """One block of :class:`PPGN`.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        mlp_layers: number of layers of the MLPs before the product.
+
+    Shapes:
+        - **input:** the entries of all matrices, row by row (Q, in_channels), and the number of
+          rows of each matrix
+        - **output:** (Q, out_channels)
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, mlp_layers: int = 2) -> None:
+        super().__init__()
+        self.left = _mlp(in_channels, out_channels, mlp_layers)
+        self.right = _mlp(in_channels, out_channels, mlp_layers)
+        self.skip = nn.Linear(in_channels + out_channels, out_channels)
+        for module in self.modules():  # products of small numbers would be smaller still
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, T: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Return the new entries."""
+        product = channel_product(self.left(T), self.right(T), sizes)
+        out: Tensor = self.skip(torch.cat([T, product], dim=1))
+        return out
+
+
+def channel_product(left: Tensor, right: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Multiply matrices channel by channel: (Q, c), (Q, c) -> (Q, c) with Q the sum of n * n."""
+    counts, channels = [n * n for n in sizes], left.size(1)
+    left_parts, right_parts = torch.split(left, counts), torch.split(right, counts)
+    parts = []
+    for a, b, n in zip(left_parts, right_parts, sizes, strict=True):
+        A, B = (t.view(n, n, channels).permute(2, 0, 1) for t in (a, b))
+        parts.append((A @ B).permute(1, 2, 0).reshape(n * n, channels))
+    return torch.cat(parts)
+
+
+def _mlp(in_channels: int, out_channels: int, num_layers: int) -> nn.Module:
     parts: list[nn.Module] = []
     for channels in [in_channels] + [out_channels] * (num_layers - 1):
-        parts += [nn.Conv2d(channels, out_channels, 1), nn.ReLU()]
+        parts += [nn.Linear(channels, out_channels), nn.ReLU()]
     return nn.Sequential(*parts)
