@@ -74,7 +74,7 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     model = build_model(config, batches.x.size(1), graphs.num_classes, graphs.task)
     if isinstance(batches, EdgeBatches) and hasattr(model, "start_from"):
         # What a model takes from the training part before its first epoch, such as anchors.
-        model.start_from(*batches(train).inputs[:2])
+        getattr(model, "start_from")(*batches(train).inputs[:2])  # noqa: B009
     trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
 

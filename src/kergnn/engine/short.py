@@ -57,7 +57,7 @@ from kergnn.engine.products import (
     sparse_product,
 )
 from kergnn.engine.topology import Topology
-from kergnn.engine.walks import CHUNK, largest
+from kergnn.engine.walks import CHUNK, largest, zero
 
 # Gradients of filters are summed over this many parts of the nodes, each in one thread.
 PARTS = 16
@@ -235,9 +235,9 @@ def _backward(
     Z, Y, twice, T, grad_K = scratch.Z, scratch.Y, scratch.node, scratch.member, scratch.step
     grad_Z, grad_Y = scratch.grad_z, scratch.grad_y
     sparse = _similarities(inputs, lo, hi, block, num_blocks, Z, Y)
-    _clear(grad_Z, (hi - lo) * m)
-    _clear(grad_Y, (hi - lo) * m)
-    _clear(twice, hi - lo)
+    zero(grad_Z, (hi - lo) * m)
+    zero(grad_Y, (hi - lo) * m)
+    zero(twice, hi - lo)
     for v in range(lo, hi):
         start, stop, at = topology.ptr[v], topology.ptr[v + 1], v * num_blocks + block
         if inputs.normalization >= 0:
@@ -281,12 +281,6 @@ def _backward(
             grad_Z, 0, hi - lo, m * LANES, inputs.W_by_feature, block * width * m * LANES, width,
             gradients.x, (block * num_nodes + lo) * width,
         )  # fmt: skip
-
-
-@bare  # type: ignore[untyped-decorator]
-def _clear(array: Array, count: int) -> None:
-    for i in range(count):
-        store(array, i, zeros(array))
 
 
 @bare  # type: ignore[untyped-decorator]

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kergnn.engine.lanes import LANES, jit, load, store, take, zeros
+from kergnn.engine.lanes import LANES, bare, jit, load, store, take, zeros
 from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
 from kergnn.engine.topology import Topology
 
@@ -49,9 +49,7 @@ def forward(
 ) -> None:
     """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
     tiles, ptr = topology.tiles, topology.ptr
-    hop = topology.hop
-    num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
-    num_hops = weight.size // (num_blocks * m * LANES)
+    num_blocks = K.shape[2] // LANES
     Q = num_steps if deep else (num_steps + 1) // 2
     rows = 2 * largest(ptr) * LANES
     U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
@@ -60,39 +58,60 @@ def forward(
         unit = take(counter)
         if unit >= (tiles.size - 1) * num_blocks:
             break
-        tile, block = unit // num_blocks, unit % num_blocks
-        lo, hi = tiles[tile], tiles[tile + 1]
-        powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
-        for v in range(lo, hi):
-            start, n = ptr[v], ptr[v + 1] - ptr[v]
-            for b in range(0, m, 2):
-                _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      topology, v, U, T)  # fmt: skip
-                for q in range(Q + 1):
-                    even, odd = zeros(U), zeros(U)
-                    if deep:
-                        for a in range(n):
-                            w = (block * num_hops + hop[start + a]) * m + b
-                            even += load(weight, w) * load(U, 2 * a) * load(U, 2 * (q * n + a))
-                            odd += (
-                                load(weight, w + 1)
-                                * load(U, 2 * a + 1)
-                                * load(U, 2 * (q * n + a) + 1)
-                            )
-                        k = (q * num_nodes + v) * num_blocks + block
-                        store(K, k, load(K, k) + (even + odd))
-                        continue
-                    row, following = 2 * q * n, 2 * min(q + 1, Q) * n
-                    for a in range(2 * n):
-                        u = load(U, row + a)
-                        even += u * u
-                        odd += u * load(U, following + a)
-                    k = (2 * q * num_nodes + v) * num_blocks + block
-                    if 2 * q <= num_steps:
-                        store(K, k, load(K, k) + even)
-                    if 2 * q + 1 <= num_steps:
-                        k += num_nodes * num_blocks
-                        store(K, k, load(K, k) + odd)
+        _forward(unit, deep, num_steps, m, Z, B, weight, topology, U, T, table, K)
+
+
+@bare  # type: ignore[untyped-decorator]
+def _forward(
+    unit: int,
+    deep: bool,
+    num_steps: int,
+    m: int,
+    Z: Array,
+    B: Array,
+    weight: Array,
+    topology: Topology,
+    U: Array,
+    T: Array,
+    table: Array,
+    K: Array,
+) -> None:
+    """Do one tile of nodes and one block of filters."""
+    tiles, ptr, hop = topology.tiles, topology.ptr, topology.hop
+    num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
+    num_hops = weight.size // (num_blocks * m * LANES)
+    Q = num_steps if deep else (num_steps + 1) // 2
+    tile, block = unit // num_blocks, unit % num_blocks
+    lo, hi = tiles[tile], tiles[tile + 1]
+    powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
+    for v in range(lo, hi):
+        start, n = ptr[v], ptr[v + 1] - ptr[v]
+        for b in range(0, m, 2):
+            _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
+                  topology, v, U, T)  # fmt: skip
+            for q in range(Q + 1):
+                even, odd = zeros(U), zeros(U)
+                if deep:
+                    for a in range(n):
+                        w = (block * num_hops + hop[start + a]) * m + b
+                        even += load(weight, w) * load(U, 2 * a) * load(U, 2 * (q * n + a))
+                        odd += (
+                            load(weight, w + 1) * load(U, 2 * a + 1) * load(U, 2 * (q * n + a) + 1)
+                        )
+                    k = (q * num_nodes + v) * num_blocks + block
+                    store(K, k, load(K, k) + (even + odd))
+                    continue
+                row, following = 2 * q * n, 2 * min(q + 1, Q) * n
+                for a in range(2 * n):
+                    u = load(U, row + a)
+                    even += u * u
+                    odd += u * load(U, following + a)
+                k = (2 * q * num_nodes + v) * num_blocks + block
+                if 2 * q <= num_steps:
+                    store(K, k, load(K, k) + even)
+                if 2 * q + 1 <= num_steps:
+                    k += num_nodes * num_blocks
+                    store(K, k, load(K, k) + odd)
 
 
 @jit  # type: ignore[untyped-decorator]
@@ -112,74 +131,99 @@ def backward(
 ) -> None:
     """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m) and grad_weight (H + 1, m)."""
     tiles, ptr = topology.tiles, topology.ptr
-    hop = topology.hop
-    num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
-    num_hops = weight.size // (num_blocks * m * LANES)
+    num_blocks = grad_K.shape[2] // LANES
     Q = num_steps if deep else (num_steps + 1) // 2
     rows = 2 * largest(ptr) * LANES
     U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
     table = np.empty(Q * largest(tiles) * m * LANES, Z.dtype)
-    grad_U, grad_table, none = np.empty_like(U), np.empty_like(table), zeros(Z)
+    grad_U, grad_table = np.empty_like(U), np.empty_like(table)
     while True:
         unit = take(counter)
         if unit >= (tiles.size - 1) * num_blocks:
             break
-        tile, block = unit // num_blocks, unit % num_blocks
-        lo, hi = tiles[tile], tiles[tile + 1]
-        count = hi - lo
-        powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
-        grad_table[: Q * count * m * LANES] = 0
-        clear(grad_Z, block, num_blocks, lo, hi, m)
-        for v in range(lo, hi):
-            start, n = ptr[v], ptr[v + 1] - ptr[v]
-            g = v * num_blocks + block
-            step = num_nodes * num_blocks
-            for b in range(0, m, 2):
-                _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                      topology, v, U, T)  # fmt: skip
-                if deep:
-                    g0 = load(grad_K, g)
+        _backward(unit, deep, num_steps, m, Z, B, weight, topology, U, T, table, grad_U, grad_table,
+                  grad_K, grad_Z, grad_B, grad_weight)  # fmt: skip
+
+
+@bare  # type: ignore[untyped-decorator]
+def _backward(
+    unit: int,
+    deep: bool,
+    num_steps: int,
+    m: int,
+    Z: Array,
+    B: Array,
+    weight: Array,
+    topology: Topology,
+    U: Array,
+    T: Array,
+    table: Array,
+    grad_U: Array,
+    grad_table: Array,
+    grad_K: Array,
+    grad_Z: Array,
+    grad_B: Array,
+    grad_weight: Array,
+) -> None:
+    """Do one tile of nodes and one block of filters."""
+    tiles, ptr, hop = topology.tiles, topology.ptr, topology.hop
+    num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
+    num_hops = weight.size // (num_blocks * m * LANES)
+    Q, none = num_steps if deep else (num_steps + 1) // 2, zeros(Z)
+    tile, block = unit // num_blocks, unit % num_blocks
+    lo, hi = tiles[tile], tiles[tile + 1]
+    count = hi - lo
+    powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
+    zero(grad_table, Q * count * m)
+    clear(grad_Z, block, num_blocks, lo, hi, m)
+    for v in range(lo, hi):
+        start, n = ptr[v], ptr[v + 1] - ptr[v]
+        g = v * num_blocks + block
+        step = num_nodes * num_blocks
+        for b in range(0, m, 2):
+            _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
+                  topology, v, U, T)  # fmt: skip
+            if deep:
+                g0 = load(grad_K, g)
+                for a in range(2 * n):
+                    w = (block * num_hops + hop[start + a // 2]) * m + b + a % 2
+                    u, wu = load(U, a), load(weight, w) * load(U, a)
+                    total = g0 * u
+                    for p in range(1, Q + 1):
+                        gp = load(grad_K, g + p * step)
+                        total += gp * load(U, 2 * p * n + a)
+                        store(grad_U, 2 * p * n + a, gp * wu)
+                    store(grad_U, a, load(weight, w) * (total + g0 * u))
+                    w += tile * num_blocks * num_hops * m
+                    store(grad_weight, w, load(grad_weight, w) + total * u)
+            else:
+                for q in range(Q + 1):
+                    before, here, after = none, none, none
+                    if q > 0:
+                        before = load(grad_K, g + (2 * q - 1) * step)
+                    if 2 * q <= num_steps:
+                        here = load(grad_K, g + 2 * q * step)
+                        here += here
+                    if q < Q:
+                        after = load(grad_K, g + (2 * q + 1) * step)
+                    row, down, up = 2 * q * n, 2 * max(q - 1, 0) * n, 2 * min(q + 1, Q) * n
                     for a in range(2 * n):
-                        w = (block * num_hops + hop[start + a // 2]) * m + b + a % 2
-                        u, wu = load(U, a), load(weight, w) * load(U, a)
-                        total = g0 * u
-                        for p in range(1, Q + 1):
-                            gp = load(grad_K, g + p * step)
-                            total += gp * load(U, 2 * p * n + a)
-                            store(grad_U, 2 * p * n + a, gp * wu)
-                        store(grad_U, a, load(weight, w) * (total + g0 * u))
-                        w += tile * num_blocks * num_hops * m
-                        store(grad_weight, w, load(grad_weight, w) + total * u)
-                else:
-                    for q in range(Q + 1):
-                        before, here, after = none, none, none
-                        if q > 0:
-                            before = load(grad_K, g + (2 * q - 1) * step)
-                        if 2 * q <= num_steps:
-                            here = load(grad_K, g + 2 * q * step)
-                            here += here
-                        if q < Q:
-                            after = load(grad_K, g + (2 * q + 1) * step)
-                        row, down, up = 2 * q * n, 2 * max(q - 1, 0) * n, 2 * min(q + 1, Q) * n
-                        for a in range(2 * n):
-                            u = here * load(U, row + a)
-                            u += before * load(U, down + a)
-                            store(grad_U, row + a, u + after * load(U, up + a))
-                scatter(grad_U, 0, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
-                for q in range(1, Q + 1):
-                    for i in range(q):
-                        if i % 2 == 0:
-                            propagate(grad_U, 2 * q * n, topology, v, PAIR, T, 0)
-                        else:
-                            propagate(T, 0, topology, v, PAIR, grad_U, 2 * q * n)
-                    first = ((q - 1) * count - lo) * m + b
-                    if q % 2:
-                        scatter(T, 0, topology, v, PAIR, grad_table, first, m)
+                        u = here * load(U, row + a)
+                        u += before * load(U, down + a)
+                        store(grad_U, row + a, u + after * load(U, up + a))
+            scatter(grad_U, 0, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
+            for q in range(1, Q + 1):
+                for i in range(q):
+                    if i % 2 == 0:
+                        propagate(grad_U, 2 * q * n, topology, v, PAIR, T, 0)
                     else:
-                        scatter(grad_U, 2 * q * n, topology, v, PAIR, grad_table, first, m)
-        powers_backward(
-            Z, table, B, block, num_blocks, tile, lo, hi, m, Q, grad_table, grad_Z, grad_B
-        )
+                        propagate(T, 0, topology, v, PAIR, grad_U, 2 * q * n)
+                first = ((q - 1) * count - lo) * m + b
+                if q % 2:
+                    scatter(T, 0, topology, v, PAIR, grad_table, first, m)
+                else:
+                    scatter(grad_U, 2 * q * n, topology, v, PAIR, grad_table, first, m)
+    powers_backward(Z, table, B, block, num_blocks, tile, lo, hi, m, Q, grad_table, grad_Z, grad_B)
 
 
 @jit  # type: ignore[untyped-decorator]
@@ -191,7 +235,14 @@ def largest(ptr: Array) -> int:
     return value
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
+def zero(array: Array, count: int) -> None:
+    """Set the first vectors of an array to zero."""
+    for i in range(count):
+        store(array, i, zeros(array))
+
+
+@bare  # type: ignore[untyped-decorator]
 def clear(Z: Array, block: int, num_blocks: int, lo: int, hi: int, m: int) -> None:
     """Set a unit's part of an array like Z to zero: it is in the cache then, where it is needed."""
     for v in range(lo, hi):
@@ -199,7 +250,7 @@ def clear(Z: Array, block: int, num_blocks: int, lo: int, hi: int, m: int) -> No
             store(Z, (v * num_blocks + block) * m + b, zeros(Z))
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def powers(
     Z: Array, B: Array, block: int, num_blocks: int, lo: int, hi: int, m: int, Q: int, table: Array
 ) -> None:
@@ -221,7 +272,7 @@ def powers(
                 store(table, row + c + 1, y)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def powers_backward(
     Z: Array,
     table: Array,
@@ -269,7 +320,7 @@ def powers_backward(
                 store(target, row + 1, y)
 
 
-@jit  # type: ignore[untyped-decorator]
+@bare  # type: ignore[untyped-decorator]
 def _walk(
     Z: Array,
     table: Array,
