@@ -118,11 +118,10 @@ def take_turns(epochs: dict[str, Epoch], repeats: int) -> dict[str, list[float]]
             start = time.perf_counter()
             epoch()
             seconds = time.perf_counter() - start
-            if seconds > _SLOW_SECONDS:
-                slow.add(name)
-                times[name] = [seconds]
-            elif turn:
+            if turn:
                 times[name].append(seconds)
+                if seconds > _SLOW_SECONDS:
+                    slow.add(name)
     return times
 
 
