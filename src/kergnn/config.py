@@ -50,7 +50,8 @@ class RunConfig:
     kernel: str = "rw"  # or several, as in "rw:16, drw:16"
     num_hops: int = 1
     max_nodes: int | None = 10
-    input_channels: int | None = None  # none: 64 above 100 features, else 0, which is no map
+    # none: 64 for more than 100 features or one-hot degrees, else 0, which is no map
+    input_channels: int | None = None
     normalize: str | None = "log"
     update: str | None = "mlp"
     step_weights: str | None = None  # "trainable", or numbers as in "1, 0.5, 0.1"

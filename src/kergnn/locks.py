@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,10 @@ class Locks:
             fcntl.lockf(self._open(), mode, 1, _byte(key))
         except BlockingIOError:
             return False
+        except OSError as error:
+            # A file system without locks: one process may work on it at a time.
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
         return True
 
     def release(self, key: str) -> None:

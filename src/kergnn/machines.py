@@ -1,8 +1,9 @@
 """Trials of kernels with a support vector machine.
 
 The Gram matrix of all graphs is computed once for each data set, set of features and kernel
-parameters, and kept in a folder; no class is needed for it. What a machine is fitted to is cut out
-of it: a selection trial gets the rows and columns of the training and validation part only.
+parameters, and kept in a folder. No class is needed for it, and an entry depends on its two graphs
+only; a kernel that is fitted to graphs is given those of the training part. What a machine is
+fitted to is cut out of it.
 """
 
 from __future__ import annotations
@@ -25,13 +26,28 @@ from kergnn.locks import Locks
 from kergnn.models import checked_options, shared_arguments
 
 
-def gram_matrix(config: RunConfig, graphs: GraphSet, x: Tensor, folder: Path | None) -> Tensor:
-    """Return the Gram matrix (G, G), from the folder if it is there."""
+def gram_matrix(
+    config: RunConfig, graphs: GraphSet, x: Tensor, train: Tensor, folder: Path | None
+) -> Tensor:
+    """Return the Gram matrix (G, G), from the folder if it is there.
+
+    Args:
+        config: the kernel and its parameters.
+        graphs: the graphs.
+        x: (N, d) node features.
+        train: positions of the training graphs, for a kernel that is fitted to them.
+        folder: where matrices are kept.
+    """
     function = get_baseline(config.model).load()
-    arguments = _arguments(config, set(inspect.signature(function).parameters))
+    signature = inspect.signature(function)
+    arguments = _arguments(config, set(signature.parameters))
+    fitted = {"train": train} if "train" in signature.parameters else {}
     if folder is None:
-        return torch.from_numpy(function(graphs, x, **arguments))
+        return torch.from_numpy(function(graphs, x, **arguments, **fitted))
     digest = hashlib.sha256(graphs.fingerprint.encode() + x.contiguous().numpy().tobytes())
+    digest.update(train.numpy().tobytes() if fitted else b"")
+    # A kernel whose code or whose defaults have changed is another kernel.
+    digest.update(Path(inspect.getfile(function)).read_bytes())
     key = hash_json([config.model, arguments, digest.hexdigest()])[:24]
     path = folder / graphs.name / f"{config.model}-{key}.safetensors"
     with Locks(folder / ".lock") as locks:
@@ -39,8 +55,9 @@ def gram_matrix(config: RunConfig, graphs: GraphSet, x: Tensor, folder: Path | N
         if path.is_file():
             with suppress(DataError):  # damaged: computed again
                 return load_tensors(path)[0]["gram"]
-        matrix = torch.from_numpy(function(graphs, x, **arguments))
-        save_tensors(path, {"gram": matrix}, {"arguments": arguments})
+        matrix = torch.from_numpy(function(graphs, x, **arguments, **fitted))
+        with suppress(OSError):  # a full disk only costs the time to compute it again
+            save_tensors(path, {"gram": matrix}, {"arguments": arguments})
     return matrix
 
 
@@ -57,7 +74,7 @@ def class_ranking(machine: KernelMachine, K: Tensor) -> Tensor:
 
 def _arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:
     """Return the arguments of the kernel: keys of the configuration that it knows, and options."""
-    known = known - {"graphs", "x", "progress"}
+    known = known - {"graphs", "x", "train", "progress"}
     options = checked_options(config, known | {"C"})
     options.pop("C", None)
     return shared_arguments(config, known) | options

@@ -119,7 +119,9 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"classes for {graphs.task}s"
         )
     features = config.features or info.recipe(graphs)
-    wide = len(Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names) > 100
+    # The largest degree is nothing that may be known of the test part: always wide.
+    names = Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names
+    wide = len(names) > 100 or "onehot-degree" in features.split("+")
     chosen: dict[str, Any] = {
         "input_channels": 64 if wide else 0,
         "dropout": 0.5 if node else 0.2,

@@ -191,6 +191,8 @@ class Trainer:
 
         self._calibrate()
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
+        if not probabilities.isfinite().all():
+            self._diverged()
         y = self.graphs.y[self.validation_part]
         figures = metrics(probabilities, y)
         figures["loss"] = log_loss(probabilities, y)

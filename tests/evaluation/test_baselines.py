@@ -1,15 +1,26 @@
 """Every competitor runs under the same protocol."""
 
+import dataclasses
 import functools
 
 import pytest
 import torch
 
+from kergnn import machines
+from kergnn.baselines import wl
 from kergnn.batches import GraphBatches
-from kergnn.data import GraphSet, load_graphs
+from kergnn.config import RunConfig
+from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
-from kergnn.evaluation import ResultStore, SearchSpace, evaluate, make_executor, make_plan
+from kergnn.evaluation import (
+    ResultStore,
+    SearchSpace,
+    evaluate,
+    make_executor,
+    make_plan,
+    run_trial,
+)
 from kergnn.models import model_info, model_names
 
 QUICK = {"epochs": 15, "hidden_channels": 16, "num_layers": 1, "dropout": 0.0}
@@ -64,8 +75,6 @@ def test_every_node_system_is_evaluated(name, tmp_path, ring):
 
 
 def test_a_gram_matrix_is_computed_once(tmp_path, monkeypatch):
-    from kergnn.baselines import wl
-
     calls = []
 
     @functools.wraps(wl.gram)
@@ -80,6 +89,61 @@ def test_a_gram_matrix_is_computed_once(tmp_path, monkeypatch):
     assert record["folds_done"] == 2
     assert [call["num_iterations"] for call in calls] == [2, 3]
     assert len(list((tmp_path / "kernels" / "MUTAG").glob("wl-*.safetensors"))) == 2
+
+
+def test_a_machine_sees_the_training_part_only_and_its_price(tmp_path, monkeypatch):
+    """Validation and test part are predicted from kernel values with the training part."""
+    graphs = load_graphs("MUTAG")
+    fitted = []
+
+    class Spy(machines.KernelMachine):
+        def fit(self, K, y):
+            fitted.append((self.C, K.copy(), y.copy()))
+            return super().fit(K, y)
+
+    monkeypatch.setattr(machines, "KernelMachine", Spy)
+    config = {"options": {"C": 7.0, "num_iterations": 2}}
+    plan = make_plan("MUTAG", SearchSpace.from_values(config), model="wl", folds=1, repeats=1)
+    trial = plan.folds[0].trial(plan.configs[0], seed=0, assess=True)
+    record = run_trial(trial, kernels=tmp_path)
+    split = get_split(graphs, 0)
+    x = Features.fit("label", graphs, torch.arange(graphs.num_nodes))(graphs)
+    K = torch.from_numpy(wl.gram(graphs, x, num_iterations=2))[:, split.train]
+    ((C, K_train, y_train),) = fitted
+    assert C == 7.0
+    assert torch.allclose(torch.from_numpy(K_train), K[split.train])
+    assert y_train.tolist() == graphs.y[split.train].tolist()
+    for part, figures in ((split.validation, record["validation"]), (split.test, record["test"])):
+        machine = machines.KernelMachine(2, 7.0).fit(K_train, y_train)
+        predicted = torch.from_numpy(machine.predict(K[part].numpy()))
+        assert figures["accuracy"] == (predicted == graphs.y[part]).double().mean()
+
+
+def test_anchors_come_from_the_training_part(tmp_path):
+    """Other labels in the test part change no value between training graphs."""
+    graphs = load_graphs("MUTAG")
+    split = get_split(graphs, 0)
+    nodes = torch.isin(graphs.graph_of, split.test)
+    labels = graphs.labels.clone()
+    labels[nodes] = labels[nodes].flip(0)
+    config = RunConfig(model="gckn-unsupervised", hidden_channels=16, num_layers=1)
+    found = []
+    for data in (graphs, dataclasses.replace(graphs, labels=labels)):
+        x = Features.fit("label", data, torch.arange(data.num_nodes))(data)
+        found.append(machines.gram_matrix(config, data, x, split.train, tmp_path))
+    train = split.train
+    assert torch.allclose(found[0][train][:, train], found[1][train][:, train], rtol=1e-12)
+    assert not torch.allclose(found[0], found[1])
+    assert len(list((tmp_path / "MUTAG").glob("*.safetensors"))) == 2
+
+
+def test_a_gram_matrix_that_cannot_be_kept_is_used(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(machines, "save_tensors", full)
+    plan = make_plan("MUTAG", space("wl"), model="wl", folds=1, repeats=1)
+    assert evaluate(plan, ResultStore(tmp_path), make_executor("serial"))["folds_done"] == 1
 
 
 def test_repeats_of_a_kernel_are_the_same(tmp_path):

@@ -1,5 +1,6 @@
 import dataclasses
 import inspect
+import json
 import statistics
 
 import pytest
@@ -7,12 +8,13 @@ import torch
 
 from kergnn import EgoGraphs
 from kergnn.config import ConfigError, RunConfig
-from kergnn.data import GraphSet, Split, get_split, load_graphs
+from kergnn.data import DataError, GraphSet, Split, get_split, load_graphs
 from kergnn.evaluation import SearchSpace, Trial, make_plan, run_trial
 from kergnn.evaluation.protocol import run_fold, summarize, validation_score
 from kergnn.evaluation.search import exhaustive
-from kergnn.evaluation.trial import train
+from kergnn.evaluation.trial import failed_record, train
 from kergnn.preparation import Development, hide_test
+from kergnn.training import Trainer
 
 
 def ego_of(graphs):
@@ -76,7 +78,7 @@ def test_a_selection_trial_does_not_depend_on_the_test_part(monkeypatch):
         monkeypatch.setattr("kergnn.evaluation.trial._load", lambda *_, data=data: data)
         monkeypatch.setattr("kergnn.evaluation.trial.find_split", lambda *_: split)
         for assess in (False, True):
-            trial = Trial(config, data.fingerprint, split.hash, assess)
+            trial = Trial(config, "MUTAG", data.fingerprint, split.name, split.hash, assess)
             records[name, assess] = run_trial(trial)
     for key in ("history", "validation", "best_epoch"):
         assert records["real", False][key] == records["scrambled", False][key]
@@ -195,6 +197,109 @@ def test_bad_plans_are_refused(changes, message):
         make_plan("MUTAG", SearchSpace.from_values({"num_layers": [1]}), **changes)
 
 
-def test_configurations_must_share_their_splits():
-    with pytest.raises(ConfigError, match="splits is searched"):
-        make_plan("MUTAG", SearchSpace.from_values({"splits": ["published", "drawn"]}))
+@pytest.mark.parametrize(
+    ("key", "values"), [("splits", ["published", "drawn"]), ("metric", ["accuracy", "roc_auc"])]
+)
+def test_configurations_are_compared_by_one_measure_on_one_split(key, values):
+    with pytest.raises(ConfigError, match=f"{key} is searched"):
+        SearchSpace.from_values({key: values})
+
+
+@pytest.mark.parametrize("key", ["model", "seed", "fold", "dataset"])
+def test_what_the_protocol_decides_cannot_be_set(key):
+    with pytest.raises(ConfigError, match=f"{key} is not searched"):
+        SearchSpace.from_values({"num_layers": [1]}).fixed({key: 1})
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"), [("roc", "metric is 'roc'"), ("roc_auc", "MUTAG has 3")]
+)
+def test_the_metric_must_fit_the_data(metric, message, monkeypatch):
+    graphs = dataclasses.replace(load_graphs("MUTAG"), class_names=("a", "b", "c"))
+    monkeypatch.setattr("kergnn.evaluation.protocol.load_graphs", lambda *_: graphs)
+    with pytest.raises(ValueError, match=message):
+        make_plan("MUTAG", SearchSpace.from_values({"metric": metric}))
+
+
+def test_selection_follows_the_metric_then_the_smaller_loss():
+    def record(**figures):
+        return {"status": "done", "metric": "macro_f1", "validation": figures}
+
+    better = validation_score(record(accuracy=0.5, macro_f1=0.9, loss=0.4))
+    assert better > validation_score(record(accuracy=0.9, macro_f1=0.5, loss=0.1))
+    assert better > validation_score(record(accuracy=0.5, macro_f1=0.9, loss=0.5))
+    assert validation_score(record(macro_f1=0.9, loss=float("nan"))) is None
+
+
+def test_the_result_is_the_mean_and_the_deviation_of_the_population(small_plan):
+    folds = [
+        {"fold": i, "status": "done", "test": {"accuracy": a}, "failed": {}, "assessment": []}
+        for i, a in enumerate((0.5, 0.8, 0.8))
+    ]
+    record = summarize(small_plan(), folds, {})
+    assert record["mean"] == pytest.approx(0.7)
+    assert record["std"] == pytest.approx((0.06 / 3) ** 0.5)
+
+
+def test_an_evaluation_of_other_splits_is_another_one(small_plan):
+    plan = small_plan(folds=1)
+    assert dataclasses.replace(plan, splits="others").key != plan.key
+
+
+def test_the_figures_are_those_of_the_selected_epoch_and_its_weights_are_tested(
+    small_plan, monkeypatch
+):
+    """Epochs count as worse and worse: the first is selected, and tested."""
+    plan = small_plan(folds=1, epochs=4)
+    trial = plan.folds[0].trial(plan.configs[0], seed=1, assess=True)
+    one = run_trial(dataclasses.replace(trial, config=trial.config.replace({"epochs": 1})))
+    record_epoch = Trainer._record
+    monkeypatch.setattr(
+        Trainer,
+        "_record",
+        lambda self, row: record_epoch(self, {**row, "validation_accuracy": 1 / row["epoch"]}),
+    )
+    record = run_trial(trial)
+    assert (record["best_epoch"], record["epochs"]) == (1, 4)
+    assert record["validation"]["loss"] == one["validation"]["loss"]
+    assert record["predictions"] == one["predictions"]
+
+
+def test_a_training_that_ends_in_nan_has_failed(small_plan):
+    plan = small_plan(folds=1, num_layers=1, epochs=1)
+    config = plan.configs[0].replace({"model": "gin", "learning_rate": 1e30, "batch_size": 512})
+    with pytest.raises(FloatingPointError, match="diverged"):
+        run_trial(plan.folds[0].trial(config, seed=0))
+
+
+def test_records_hold_no_path_and_say_that_a_set_is_ones_own(tmp_path):
+    lines = ['{"nodes": 3, "edges": [[0, 1], [1, 2]], "label": "path"}'] * 10
+    lines += ['{"nodes": 3, "edges": [[0, 1], [1, 2], [0, 2]], "label": "ring"}'] * 10
+    (tmp_path / "NCI1.jsonl").write_text("\n".join(lines))
+    space = SearchSpace.from_values({"epochs": 1, "hidden_channels": 4})
+    plan = make_plan(str(tmp_path / "NCI1.jsonl"), space, folds=1, repeats=1)
+    assert plan.dataset == "NCI1 (own)"
+    trial = plan.folds[0].trial(plan.configs[0], seed=0)
+    failed = failed_record(trial, 1, f"Traceback\n{plan.configs[0].dataset}: oh")
+    for record in (failed, run_trial(trial)):
+        assert str(tmp_path) not in json.dumps(record)
+        assert record["dataset"] == record["config"]["dataset"] == "NCI1 (own)"
+    assert failed["error"] == "NCI1 (own): oh"
+
+
+def test_changed_data_are_read_again_and_other_data_refused(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    lines = ['{"nodes": 3, "edges": [[0, 1]], "label": "a"}'] * 10
+    lines += ['{"nodes": 2, "edges": [[0, 1]], "label": "b"}'] * 10
+    space = SearchSpace.from_values({"epochs": 1, "hidden_channels": 4})
+    plans = []
+    for more in ([], lines[:1]):
+        path.write_text("\n".join([*lines, *more]))
+        plans.append(make_plan(str(path), space, folds=1))
+        assert run_trial(plans[-1].folds[0].trial(plans[-1].configs[0], 0))["status"] == "done"
+    with pytest.raises(DataError, match="have changed"):
+        run_trial(plans[0].folds[0].trial(plans[0].configs[0], 0))
+
+
+def test_the_width_of_the_model_does_not_depend_on_the_test_part(small_plan):
+    assert small_plan(features="onehot-degree").configs[0].input_channels == 64

@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import json
 import os
@@ -155,6 +156,76 @@ def test_a_trial_that_another_process_works_on_is_waited_for(small_plan, store, 
     assert key not in {t.key for t in counting.trials}
     assert len(counting.trials) == 4
     assert record["folds_done"] == 1
+
+
+def test_folds_of_other_splits_stay_in_their_own_evaluation(small_plan, store):
+    plan = small_plan(folds=1)
+    evaluate(dataclasses.replace(plan, splits="others"), store, Counting())
+    assert evaluate(small_plan(folds=2), store, Counting())["folds_done"] == 2
+    assert sorted(r["folds_done"] for r in store.evaluations()) == [1, 2]
+
+
+def test_folds_with_the_same_split_share_their_trials(small_plan, store):
+    plan = small_plan(folds=1)
+    twin = dataclasses.replace(plan.folds[0], number=1)
+    counting = Counting()
+    twice = dataclasses.replace(plan, folds=(plan.folds[0], twin))
+    assert evaluate(twice, store, counting)["folds_done"] == 2
+    assert len(counting.trials) == 5
+
+
+def test_a_repaired_fold_is_not_broken_by_a_slower_process(small_plan, store):
+    """Fold 0 fails here, is repaired by another call, and then fold 1 is finished here."""
+    other, repaired = ResultStore(store.folder / "." / "."), []
+
+    class Unlucky(Counting):
+        def wait(self):
+            outcome = super().wait()
+            if outcome.trial.config.fold == 0 and outcome.trial.assess:
+                return Outcome(outcome.trial, None, "bad luck")
+            return outcome
+
+        def submit(self, trial):
+            if trial.config.fold == 1 and trial.assess and not repaired:
+                again = evaluate(small_plan(folds=1), other, Counting(), retry_failed=True)
+                repaired.append(again["folds_done"])
+            super().submit(trial)
+
+    record = evaluate(small_plan(folds=2), store, Unlucky())
+    assert repaired == [1]
+    assert (record["folds_done"], record["folds_failed"]) == (2, 0)
+
+
+def test_what_was_measured_is_of_all_folds(small_plan, store):
+    both = evaluate(small_plan(folds=2), store, Counting())["measured"]
+    assert evaluate(small_plan(folds=1), store, Counting())["measured"] == both
+
+
+def test_a_worker_that_died_idle_is_replaced(small_plan):
+    plan = small_plan(folds=1)
+    with make_executor("processes", 1) as executor:
+        executor.submit(plan.folds[0].trial(plan.configs[0], 0))
+        assert executor.wait().record["status"] == "done"
+        process = executor._pool[0].process
+        process.kill()
+        process.join()
+        executor.submit(plan.folds[0].trial(plan.configs[1], 0))
+        assert executor.wait().record["status"] == "done"
+
+
+def test_a_script_without_a_guard_is_told(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from pathlib import Path\n"
+        "from kergnn.evaluation import *\n"
+        "space = SearchSpace.from_values({'epochs': 1, 'hidden_channels': 4})\n"
+        "plan = make_plan('MUTAG', space, folds=1, repeats=1)\n"
+        "record = evaluate(plan, ResultStore(Path('store')), make_executor('processes', 2))\n"
+        "print(record['trials_failed'])\n"
+    )
+    command = [sys.executable, "-W", "ignore", "script.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert "below `if __name__ == '__main__':`" in ended.stderr
+    assert ended.stdout.strip() == "1"
 
 
 def test_a_full_disk_stops_with_a_message_and_loses_nothing(small_plan, store, monkeypatch):

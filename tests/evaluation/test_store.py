@@ -77,6 +77,27 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_record(store, monkeypatch
     assert [p.name for p in path_of(store).parent.iterdir()] == [f"{KEY}.json"]
 
 
+def test_a_record_is_replaced_at_once(store, monkeypatch):
+    """Whoever reads while it is written sees the old record."""
+    seen = []
+    replace = os.replace
+
+    def spying(source, target):
+        seen.append(store.trial("MUTAG", KEY))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", spying)
+    store.add_trial(record(history={}))
+    assert seen == [record()]
+    assert store.trial("MUTAG", KEY) == record(history={})
+
+
+def test_what_is_not_a_number_is_not_written(store):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.add_trial(record(history={"loss": [float("nan")]}))
+    assert store.trial("MUTAG", KEY) == record()
+
+
 def test_leftovers_of_a_killed_write_go(store):
     leftover = path_of(store).with_name(f".{KEY}.json.abc")
     leftover.write_text("half")

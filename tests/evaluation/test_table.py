@@ -1,6 +1,7 @@
 import csv
 import html.parser
 import io
+import math
 import statistics
 
 import pytest
@@ -27,6 +28,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
         "format": 1,
         "key": key * 24,
         "dataset": dataset,
+        "fingerprint": "abc",
         "task": "graph",
         "model": model,
         "search": "grid",
@@ -89,7 +91,7 @@ def test_the_corrected_test_by_hand():
     assert corrected_t_test(differences, 0) == pytest.approx(usual)
     assert corrected_t_test(differences, 1 / 9) > usual
     assert corrected_t_test([0.0, 0.0], 1 / 9) == 1
-    assert corrected_t_test([0.1, 0.1], 1 / 9) == 0
+    assert math.isnan(corrected_t_test([0.8 - 0.7, 0.9 - 0.8], 1 / 9))
 
 
 def test_the_opponent_is_the_best_other_model_on_the_same_folds(store):
@@ -105,6 +107,37 @@ def test_the_opponent_is_the_best_other_model_on_the_same_folds(store):
     assert comparison.difference == pytest.approx((0.1 + 0.05 + 0.05) / 3)
     assert comparison.p_value == pytest.approx(corrected_t_test([0.1, 0.05, 0.05], 1 / 9))
     assert results["elsewhere"].comparison is None
+
+
+def test_a_quick_look_is_no_opponent_beside_whole_results(store):
+    whole = evaluation(accuracies=[0.8 + i / 100 for i in range(10)])
+    strong = evaluation(model="strong", accuracies=[0.85] * 10)
+    look = evaluation(model="look", accuracies=[0.99, 0.98])
+    results = {r.model: r for r in store(whole, strong, look)}
+    assert results["kergnn"].comparison.model == "strong"
+    assert results["kergnn"].comparison.folds == 10
+
+
+def test_data_that_share_a_name_only_are_two_sets(store):
+    mine = evaluation(accuracies=(0.8, 0.9, 0.85))
+    other = evaluation(model="gin", accuracies=(0.5, 0.6, 0.5), fingerprint="xyz123456")
+    results = {r.model: r for r in store(mine, other)}
+    assert results["kergnn"].comparison is None
+    assert {r.dataset for r in results.values()} == {"NCI1 abc", "NCI1 xyz123"}
+
+
+def test_node_splits_have_a_larger_test_part(store):
+    mine = evaluation(accuracies=(0.80, 0.90, 0.85), task="node")
+    other = evaluation(model="other", accuracies=(0.7, 0.85, 0.8), task="node")
+    comparison = store(mine, other)[0].comparison
+    assert comparison.p_value == pytest.approx(corrected_t_test([0.1, 0.05, 0.05], 1 / 4))
+
+
+def test_the_newest_of_equal_evaluations_counts(store):
+    new = evaluation(accuracies=[0.6] * 10, key="a")
+    new["measured"] = {"finished": "2026-02-01T00:00:00+00:00"}
+    (result,) = store(new, evaluation(accuracies=[0.7] * 10, key="b"))
+    assert result.mean == 0.6
 
 
 def test_of_several_evaluations_the_most_thorough_counts_not_the_best(store):

@@ -148,7 +148,7 @@ def _model_epoch(name: str, num_layers: int, graphs: GraphSet, x: Tensor) -> Epo
         everything = torch.arange(graphs.num_graphs)
 
         def fit() -> None:
-            K = gram_matrix(config, graphs, x, folder=None)
+            K = gram_matrix(config, graphs, x, everything, folder=None)
             fit_machine(config, K, graphs.y[everything], graphs.num_classes)
 
         return fit

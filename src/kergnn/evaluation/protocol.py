@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from kergnn._checks import check_choice
 from kergnn.config import ConfigError, RunConfig, hash_json
 from kergnn.data import NUM_SPLITS, GraphSet, load_graphs
 from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhaustive, halving
 from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
 from kergnn.preparation import find_split, resolve_config
+from kergnn.training import METRICS
 
 # Yields the trials that can run now, is sent their records, and returns the record of the fold.
 FoldRun: TypeAlias = Generator[list[Trial], list[Record], Record]
@@ -39,7 +41,7 @@ class Fold:
     def trial(self, config: RunConfig, seed: int, assess: bool = False) -> Trial:
         """Return the trial of a configuration in this fold."""
         config = config.replace({"fold": self.number, "seed": seed})
-        return Trial(config, self.fingerprint, self.split_hash, assess)
+        return Trial(config, self.dataset, self.fingerprint, self.split, self.split_hash, assess)
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,15 @@ class Plan:
     """An evaluation: the configurations to select from, in each of the folds.
 
     Args:
-        dataset: name of the data set.
+        dataset: name of the data set; that of one's own says so.
         task: ``"graph"`` or ``"node"``.
         model: name of the model.
         fingerprint: hash of the data.
         configs: the resolved configurations.
         searched: the keys in which the configurations differ.
         search: ``"grid"``, ``"random"`` or ``"halving"``.
-        folds: the outer folds.
+        folds: the outer folds that are run.
+        splits: a hash of all ten splits.
         repeats: number of trainings of the selected configuration.
         seed: seed of the selection trials; those after it are for the repeats.
         mirror: where the data come from.
@@ -68,15 +71,17 @@ class Plan:
     searched: tuple[str, ...]
     search: str
     folds: tuple[Fold, ...]
+    splits: str
     repeats: int
     seed: int
-    mirror: Path | None = None
 
     @property
     def key(self) -> str:
         """A hash of all but the number of folds, so that an evaluation can grow by folds."""
         return hash_json(
             {
+                "format": FORMAT,
+                "splits": self.splits,
                 "configs": [settings(config) for config in self.configs],
                 "fingerprint": self.fingerprint,
                 "search": self.search,
@@ -133,29 +138,35 @@ def make_plan(
         raise ConfigError("--search random needs --trials: how many configurations are drawn")
     if search == "grid" and trials is not None:
         search = "random"
-    for name, value, most in (
-        ("folds", folds, NUM_SPLITS),
-        ("repeats", repeats, 1000),
-        ("trials", trials, 10**6),
+    for name, value, least, most in (
+        ("folds", folds, 1, NUM_SPLITS),
+        ("repeats", repeats, 1, 1000),
+        ("trials", trials, 1, 10**6),
+        ("seed", seed, 0, 2**31),
     ):
-        if value is not None and not 1 <= value <= most:
-            raise ConfigError(f"{name} is {value}: it must be from 1 to {most}")
+        if value is not None and not least <= value <= most:
+            raise ConfigError(f"{name} is {value}: it must be from {least} to {most}")
     graphs = load_graphs(dataset, mirror)
     base = RunConfig(dataset=dataset, model=model)
+    if graphs.task == "node":  # 60, 20 and 20 %, unless the space says otherwise
+        base = base.replace({"splits": "drawn"})
     drawn = space.grid(base) if trials is None else space.sample(base, trials, seed)
     configs = tuple(dict.fromkeys(resolve_config(config, graphs) for config in drawn))
+    _check_metric(configs[0], graphs)
+    named = graphs.name if not Path(dataset).exists() else f"{graphs.name} (own)"
+    ten = [_fold(configs[0], graphs, named, number, mirror) for number in range(NUM_SPLITS)]
     return Plan(
-        dataset=graphs.name,
+        dataset=named,
         task=graphs.task,
         model=model,
         fingerprint=graphs.fingerprint,
         configs=configs,
         searched=_differing(configs),
         search=search,
-        folds=tuple(_fold(configs, graphs, number, mirror) for number in range(folds)),
+        folds=tuple(ten[:folds]),
+        splits=hash_json([fold.split_hash for fold in ten])[:16],
         repeats=repeats,
         seed=seed,
-        mirror=mirror,
     )
 
 
@@ -206,7 +217,8 @@ def validation_score(record: Record) -> Score:
     """Return what a trial is selected by: its metric, and minus the loss where metrics tie."""
     if record["status"] != "done":
         return None
-    return record["validation"][record["metric"]], -record["validation"]["loss"]
+    score = record["validation"][record["metric"]], -record["validation"]["loss"]
+    return score if all(map(math.isfinite, score)) else None
 
 
 def summarize(plan: Plan, folds: list[Record], measured: Record) -> Record:
@@ -240,14 +252,17 @@ def _count(folds: list[Record], status: str) -> int:
     return sum(list(fold["failed"].values()).count(status) for fold in folds)
 
 
-def _fold(
-    configs: tuple[RunConfig, ...], graphs: GraphSet, number: int, mirror: Path | None
-) -> Fold:
-    kinds = {config.splits for config in configs}
-    if len(kinds) != 1:
-        raise ConfigError("splits is searched: all configurations must be compared on one split")
-    split = find_split(configs[0].replace({"fold": number}), graphs, mirror)
-    return Fold(graphs.name, number, split.name, split.hash, graphs.fingerprint)
+def _fold(config: RunConfig, graphs: GraphSet, name: str, number: int, mirror: Path | None) -> Fold:
+    split = find_split(config.replace({"fold": number}), graphs, mirror)
+    return Fold(name, number, split.name, split.hash, graphs.fingerprint)
+
+
+def _check_metric(config: RunConfig, graphs: GraphSet) -> None:
+    check_choice("metric", config.metric, METRICS)
+    if config.metric == "roc_auc" and graphs.num_classes != 2:
+        raise ConfigError(
+            f"metric is 'roc_auc': it needs two classes, {graphs.name} has {graphs.num_classes}"
+        )
 
 
 def _differing(configs: tuple[RunConfig, ...]) -> tuple[str, ...]:

@@ -96,24 +96,30 @@ def stored_results(store: ResultStore) -> list[Result]:
     Of several evaluations of the same two the one with most folds counts, of those the one with
     most configurations, of those the newest; never the best. The note tells of the others.
     """
-    by_name: dict[tuple[str, str], list[Record]] = {}
+    found: dict[tuple[str, str, str], list[Record]] = {}
+    versions: dict[str, set[str]] = {}
     for record in store.evaluations():
-        by_name.setdefault((record["dataset"], record["model"]), []).append(record)
-    chosen = {name: sorted(records, key=_rank)[-1] for name, records in by_name.items()}
-    return [
-        Result(
+        name, fingerprint = record["dataset"], record["fingerprint"]
+        found.setdefault((name, fingerprint, record["model"]), []).append(record)
+        versions.setdefault(name, set()).add(fingerprint)
+    chosen = {key: sorted(records, key=_rank)[-1] for key, records in found.items()}
+    results = []
+    for (name, fingerprint, model), record in chosen.items():
+        same = [r for (n, f, _), r in chosen.items() if (n, f) == (name, fingerprint)]
+        result = Result(
             record["task"],
-            dataset,
+            # Data that only share their name are different sets.
+            name if len(versions[name]) == 1 else f"{name} {fingerprint[:6]}",
             model,
             record["mean"],
             record["std"],
             record["folds_done"],
-            note=_note(record, len(by_name[dataset, model]) - 1),
+            note=_note(record, len(found[name, fingerprint, model]) - 1),
             record=record,
-            comparison=_comparison(record, [r for (d, _), r in chosen.items() if d == dataset]),
+            comparison=_comparison(record, same),
         )
-        for (dataset, model), record in chosen.items()
-    ]
+        results.append(result)
+    return results
 
 
 def selected_values(record: Record) -> str:
@@ -145,26 +151,25 @@ def corrected_t_test(differences: Sequence[float], test_ratio: float) -> float:
     if k < 2:
         return math.nan
     mean, variance = statistics.fmean(differences), statistics.variance(differences)
-    if variance == 0:
-        return 1.0 if mean == 0 else 0.0
+    if variance <= 1e-12 * mean**2:  # equal differences tell nothing of their spread
+        return 1.0 if mean == 0 else math.nan
     t = mean / math.sqrt((1 / k + test_ratio) * variance)
     return float(2 * stats.t.sf(abs(t), k - 1))
 
 
 def _comparison(record: Record, others: list[Record]) -> Comparison | None:
-    mine = _accuracies(record)
-    best: Comparison | None = None
-    best_mean = -math.inf
+    mine, found = _accuracies(record), []
     for other in others:
         theirs = _accuracies(other)
         common = sorted(mine.keys() & theirs.keys())
-        if other["model"] == record["model"] or len(common) < 2 or other["mean"] <= best_mean:
+        if other["model"] == record["model"] or len(common) < 2:
             continue
         differences = [mine[split] - theirs[split] for split in common]
         p_value = corrected_t_test(differences, _TEST_RATIO[record["task"]])
-        best_mean = other["mean"]
-        best = Comparison(other["model"], statistics.fmean(differences), p_value, len(common))
-    return best
+        mean = statistics.fmean(differences)
+        found.append(Comparison(other["model"], mean, p_value, len(common)))
+    # Most folds in common first, then the strongest on these.
+    return min(found, key=lambda c: (-c.folds, c.difference), default=None)
 
 
 def _accuracies(record: Record) -> dict[str, float]:

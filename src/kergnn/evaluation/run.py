@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import statistics
 import time
 from collections import Counter, deque
@@ -57,7 +58,10 @@ def evaluate(
         report: called whenever something has changed.
         retry_failed: run trials again that failed in an earlier call.
     """
-    executor.kernels = store.kernels
+    if multiprocessing.parent_process() is not None:
+        # Workers import the script that started them: without a guard it would start again there.
+        raise RuntimeError("call evaluate below `if __name__ == '__main__':`")
+    executor.kernels = store.kernels.resolve()
     with executor:
         try:
             return _Evaluation(plan, store, executor, report, retry_failed).run()
@@ -89,7 +93,7 @@ class _Evaluation:
         self.queue: deque[Trial] = deque()
         self.elsewhere: list[Trial] = []
         self.running: dict[str, Trial] = {}
-        self.waiting: dict[str, _Progress] = {}
+        self.waiting: dict[str, list[_Progress]] = {}
         self.attempts: Counter[str] = Counter()
         self.known: dict[str, Record] = {}
         self.folds: list[Record] = []
@@ -116,7 +120,8 @@ class _Evaluation:
     def _expect(self, progress: _Progress, last: bool = False) -> None:
         """Queue a fold's trials: at the end, or in front, so that a fold begun is soon finished."""
         new = list({trial.key: trial for trial in progress.trials}.values())
-        self.waiting.update((trial.key, progress) for trial in new)
+        for trial in new:
+            self.waiting.setdefault(trial.key, []).append(progress)
         if last:
             self.queue.extend(new)
         else:
@@ -128,6 +133,8 @@ class _Evaluation:
         """Look trials up, and start those that nobody has done or is doing."""
         while self.queue and len(self.running) < self.executor.workers:
             trial = self.queue.popleft()
+            if trial.key not in self.waiting or trial.key in self.running:
+                continue  # folds with the same split share their trials
             claimed = self.store.locks.claim(trial.key)
             # Looked up after the claim: another process may have finished it just before.
             record = self.store.trial(self.plan.dataset, trial.key)
@@ -161,11 +168,8 @@ class _Evaluation:
                 self.queue.appendleft(outcome.trial)
                 self.store.locks.release(key)
                 return
-            fold, threads = self.waiting[key].fold, self.executor.threads
             reached = outcome.reached and {**outcome.reached, "limits": asdict(self.limits)}
-            record = failed_record(
-                outcome.trial, self.plan.dataset, fold.split, threads, outcome.error, reached
-            )
+            record = failed_record(outcome.trial, self.executor.threads, outcome.error, reached)
         self.store.add_trial(record)
         self.store.locks.release(key)
         self._deliver(record)
@@ -173,10 +177,10 @@ class _Evaluation:
     def _deliver(self, record: Record) -> None:
         """Hand a record to its fold, which goes on when it has all it waits for."""
         self.known[record["key"]] = record
-        progress = self.waiting.pop(record["key"])
-        progress.records[record["key"]] = record
-        if all(trial.key in progress.records for trial in progress.trials):
-            self._advance(progress)
+        for progress in self.waiting.pop(record["key"]):
+            progress.records[record["key"]] = record
+            if all(trial.key in progress.records for trial in progress.trials):
+                self._advance(progress)
 
     def _advance(self, progress: _Progress) -> None:
         try:
@@ -185,21 +189,25 @@ class _Evaluation:
             self.folds.append(stop.value)
             self._save()
             return
-        self._expect(_Progress(progress.fold, progress.run, trials, progress.records))
+        self._expect(_Progress(progress.fold, progress.run, trials))
 
     def _save(self) -> Record:
         """Write the evaluation as far as it is, with folds that another call has finished."""
         self.store.locks.claim(self.plan.key, wait=True)
-        mine = {fold["fold"] for fold in self.folds}
-        earlier = [
-            fold
+        folds = {
+            fold["fold"]: fold
             for record in self.store.evaluations()
             if (record["dataset"], record["key"]) == (self.plan.dataset, self.plan.key)
             for fold in record["folds"]
-            if fold["fold"] not in mine
-        ]
-        measured = _measured([r for r in self.known.values() if r["kind"] == "assessment"])
-        record = summarize(self.plan, [*self.folds, *earlier], measured)
+        }
+        for fold in self.folds:
+            # Another call may have repaired what had failed here.
+            if fold["status"] == "done" or folds.get(fold["fold"], fold)["status"] != "done":
+                folds[fold["fold"]] = fold
+        keys = [key for fold in folds.values() for key in fold["assessment"]]
+        records = [self.known.get(key) or self.store.trial(self.plan.dataset, key) for key in keys]
+        measured = _measured([record for record in records if record is not None])
+        record = summarize(self.plan, list(folds.values()), measured)
         self.store.add_evaluation(record)
         self.store.locks.release(self.plan.key)
         return record
@@ -226,7 +234,7 @@ class _Evaluation:
 
 
 def _measured(records: list[Record]) -> dict[str, Any]:
-    """Return how long and how large the assessment runs of this call were."""
+    """Return how long and how large the assessment runs were."""
     measured = [record["measured"] for record in records if record["status"] == "done"]
     if not measured:
         return {}

@@ -36,7 +36,9 @@ Search: TypeAlias = Generator[list[RunConfig], list[Score], RunConfig | None]
 _LARGEST_GRID = 10_000
 
 # What belongs to the protocol, not to a configuration.
-_FIXED = ("dataset", "task", "fold", "seed", "device", "model")
+_FIXED = ("dataset", "task", "fold", "seed", "model")
+# What all configurations must have in common, or their scores could not be compared.
+_COMMON = ("splits", "metric", "device")
 
 
 @dataclass(frozen=True)
@@ -77,20 +79,23 @@ class SearchSpace:
         flat = {key: value for key, value in values.items() if key != "options"}
         flat |= {f"options.{name}": value for name, value in options.items()}
         for key, value in flat.items():
-            if key in _FIXED:
-                raise ConfigError(f"{key} is not searched: evaluate decides it")
+            _check_free(key)
             if isinstance(value, dict):
                 choices[key] = _range(key, value)
                 continue
             listed = value if isinstance(value, list) else [value]
             if not listed:
                 raise ConfigError(f"{key} has no values")
+            if key in _COMMON and len(listed) > 1:
+                raise ConfigError(f"{key} is searched: all configurations must have the same")
             checked = [RunConfig().replace({key: item}) for item in listed]
             choices[key] = [config.to_dict()[key] for config in checked]
         return cls(choices)
 
     def fixed(self, values: dict[str, Any]) -> SearchSpace:
         """Return the space with some keys fixed to one value."""
+        for key in values:
+            _check_free(key)
         return SearchSpace({**self.choices, **{key: [value] for key, value in values.items()}})
 
     def grid(self, base: RunConfig) -> list[RunConfig]:
@@ -163,6 +168,11 @@ def halving(configs: Sequence[RunConfig], factor: int = 3) -> Search:
     return _best(left, scores)
 
 
+def _check_free(key: str) -> None:
+    if key in _FIXED:
+        raise ConfigError(f"{key} is not searched: evaluate has an option or an argument for it")
+
+
 def _ranked(
     configs: Sequence[RunConfig], scores: Sequence[Score]
 ) -> list[tuple[tuple[float, float], RunConfig]]:
@@ -183,7 +193,7 @@ def _distinct(configs: list[RunConfig]) -> list[RunConfig]:
 def _range(key: str, value: dict[str, Any]) -> Range:
     try:
         made = Range(**value)
-        any_number = isinstance(getattr(RunConfig().replace({key: made.low}), key), float)
+        any_number = isinstance(RunConfig().replace({key: made.low}).to_dict()[key], float)
         if any_number and made.low < made.high and (made.low > 0 or not made.log):
             return made
     except TypeError:

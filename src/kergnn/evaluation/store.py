@@ -84,11 +84,15 @@ def _safe(name: str) -> str:
 
 def _pretty(value: Any) -> str:
     if isinstance(value, dict) and value:
-        rows = (f"{json.dumps(str(name))}: {json.dumps(item)}" for name, item in value.items())
+        rows = (f"{json.dumps(str(name))}: {_line(item)}" for name, item in value.items())
         return "{\n  " + ",\n  ".join(rows) + "\n }"
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return "[\n  " + ",\n  ".join(json.dumps(item) for item in value) + "\n ]"
-    return json.dumps(value)
+        return "[\n  " + ",\n  ".join(_line(item) for item in value) + "\n ]"
+    return _line(value)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
 
 
 def _read(path: Path) -> Record | None:

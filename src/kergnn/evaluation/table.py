@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
 from kergnn.data import NUM_SPLITS
-from kergnn.evaluation.results import SOURCE, Result, selected_values
+from kergnn.evaluation.results import SOURCE, Comparison, Result, selected_values
 
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
 
@@ -88,7 +89,7 @@ def _details(results: Sequence[Result]) -> _Sheet:
         if comparison is not None:
             versus = (
                 f"{100 * comparison.difference:+.1f} to {comparison.model}, "
-                f"p = {comparison.p_value:.2g} ({comparison.folds} folds)"
+                f"p = {_p_value(comparison)} ({comparison.folds} folds)"
             )
         rows.append(
             [
@@ -129,10 +130,14 @@ def _csv(results: Sequence[Result]) -> str:
                 selected_values(r.record) if r.record else "",
                 versus.model if versus else "",
                 _number(versus.difference) if versus else "",
-                f"{versus.p_value:.4g}" if versus else "",
+                _p_value(versus) if versus else "",
             ]
         )
     return buffer.getvalue()
+
+
+def _p_value(comparison: Comparison) -> str:
+    return "n/a" if math.isnan(comparison.p_value) else f"{comparison.p_value:.2g}"
 
 
 def _number(fraction: float | None) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from kergnn.config import RunConfig, hash_json
@@ -52,13 +55,17 @@ class Trial:
 
     Args:
         config: the resolved configuration, with its fold and seed.
+        dataset: what the data set is called in the store.
         fingerprint: hash of the data.
+        split: name of the split.
         split_hash: hash of the three parts.
         assess: whether the test part is predicted in the end.
     """
 
     config: RunConfig
+    dataset: str
     fingerprint: str
+    split: str
     split_hash: str
     assess: bool = False
 
@@ -81,7 +88,7 @@ class Trial:
 
 def settings(config: RunConfig) -> Record:
     """Return what a configuration says of the model and its training, without ``None``."""
-    elsewhere = ("dataset", "fold", "device")
+    elsewhere = ("dataset", "splits", "fold", "device")
     values = config.to_dict().items()
     return {k: v for k, v in values if v is not None and k not in elsewhere}
 
@@ -113,33 +120,27 @@ def run_trial(
         measured["seconds_per_epoch"] = round(statistics.median(seconds), 5)
     measured["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
-        **describe(trial, graphs.name, split.name, threads),
+        **describe(trial, threads),
         "status": "done",
         **found,
         "measured": measured,
     }
 
 
-def failed_record(
-    trial: Trial,
-    dataset: str,
-    split: str,
-    threads: int,
-    error: str,
-    reached: Record | None = None,
-) -> Record:
+def failed_record(trial: Trial, threads: int, error: str, reached: Record | None = None) -> Record:
     """Return the record of a trial that could not be finished.
 
     Args:
         trial: the trial.
-        dataset: name of the data set.
-        split: name of the split.
         threads: number of threads.
         error: the traceback.
         reached: what it had used, and might have used, if it ran out of resources.
     """
+    # Where things lie on this machine is nobody else's business.
+    error = re.sub(r'File "[^"]*?((?:kergnn|site-packages)/[^"]*)"', r'File "\1"', error)
+    error = error.replace(trial.config.dataset, trial.dataset)
     return {
-        **describe(trial, dataset, split, threads),
+        **describe(trial, threads),
         "status": "failed" if reached is None else "oor",
         **({} if reached is None else {"reached": reached}),
         "error": error.strip().splitlines()[-1],
@@ -148,24 +149,24 @@ def failed_record(
     }
 
 
-def describe(trial: Trial, dataset: str, split: str, threads: int) -> Record:
+def describe(trial: Trial, threads: int) -> Record:
     """Return what is known of a trial before it runs."""
     packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
-    config = trial.config
+    # The folder of a set of one's own is nobody else's business.
+    config = trial.config.replace({"dataset": trial.dataset})
     return {
         "format": FORMAT,
         "key": trial.key,
         "kind": "assessment" if trial.assess else "selection",
-        "dataset": dataset,
+        "dataset": trial.dataset,
         "fingerprint": trial.fingerprint,
-        "split": split,
+        "split": trial.split,
         "split_hash": trial.split_hash,
         "model": config.model,
         "features": config.features,
         "seed": config.seed,
         "config_hash": config.hash,
-        # The folder of a set of one's own is nobody else's business.
-        "config": {**config.to_dict(), "dataset": dataset},
+        "config": config.to_dict(),
         "engine": os.environ.get("KERGNN_ENGINE") or "auto",
         "threads": threads,
         "versions": {
@@ -209,11 +210,14 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
 def _machine(trial: Trial, graphs: GraphSet, split: Split, kernels: Path | None) -> Record:
     """Fit a support vector machine on a Gram matrix."""
     config = trial.config
-    K = gram_matrix(config, graphs, fit_features(config, graphs, split.train)(graphs), kernels)
+    x = fit_features(config, graphs, split.train)(graphs)
+    K = gram_matrix(config, graphs, x, split.train, kernels)
     K = K[:, split.train]
     machine = fit_machine(config, K[split.train], graphs.y[split.train], graphs.num_classes)
     known, y = class_ranking(machine, K[split.validation]), graphs.y[split.validation]
     figures = {**metrics(known, y), "loss": log_loss(known, y)}
+    if config.metric not in figures:
+        raise ValueError(f"metric is {config.metric!r}: the validation part has one class only")
     found: Record = {"metric": config.metric, "validation": figures}
     if trial.assess:
         found |= _test(class_ranking(machine, K[split.test]), graphs, split)
@@ -234,13 +238,17 @@ def _test(probabilities: Tensor, graphs: GraphSet, split: Split) -> Record:
     }
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")
+def _short(number: float) -> float | None:
+    """Round; JSON has no number for what is not finite."""
+    return float(f"{number:.{_DIGITS}g}") if math.isfinite(number) else None
 
 
 def _data(trial: Trial, mirror: Path | None) -> tuple[GraphSet, Split]:
     """Return the data and the split, if they still are what the trial was made for."""
     graphs = _load(trial.config.dataset, mirror)
+    if graphs.fingerprint != trial.fingerprint:  # of a file that has changed since
+        _load.cache_clear()
+        graphs = _load(trial.config.dataset, mirror)
     split = find_split(trial.config, graphs, mirror)
     if (graphs.fingerprint, split.hash) != (trial.fingerprint, trial.split_hash):
         raise DataError(f"{trial.config.dataset}: the data or their splits have changed")
@@ -259,7 +267,8 @@ def _threads(count: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with threadpool_limits(count):
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -25,7 +25,7 @@ class _Worker:
     process: BaseProcess
     connection: Connection
     trial: Trial | None = None
-    started: float = 0.0
+    started: float | None = None  # None until it has loaded all and begins
 
 
 class ProcessExecutor(Executor):
@@ -55,8 +55,10 @@ class ProcessExecutor(Executor):
 
     def submit(self, trial: Trial) -> None:
         """Give the trial to a worker that is free, or to a new one."""
+        for dead in [w for w in self._pool if w.trial is None and not w.process.is_alive()]:
+            self._remove(dead)
         worker = next((w for w in self._pool if w.trial is None), None) or self._new_worker()
-        worker.trial, worker.started = trial, time.monotonic()
+        worker.trial, worker.started = trial, None
         with suppress(OSError):  # if it died while it was idle, wait() finds out
             worker.connection.send(trial)
 
@@ -68,16 +70,24 @@ class ProcessExecutor(Executor):
             ready = wait([worker.connection for worker in busy], poll)
             for worker in busy:
                 if worker.connection in ready:
-                    return self._answer(worker)
+                    outcome = self._answer(worker)
+                    if outcome is not None:
+                        return outcome
                 reason = _exceeded(worker, self.limits)
                 if reason:
                     return self._end(worker, reason)
 
-    def _answer(self, worker: _Worker) -> Outcome:
-        trial, worker.trial = worker.trial, None
+    def _answer(self, worker: _Worker) -> Outcome | None:
+        """Return what a worker has found; ``None`` if it only says that it begins."""
+        trial = worker.trial
         assert trial is not None
         try:
-            return Outcome(trial, *worker.connection.recv())
+            message = worker.connection.recv()
+            if message is None:
+                worker.started = time.monotonic()
+                return None
+            worker.trial = None
+            return Outcome(trial, *message)
         except (EOFError, OSError):
             self._remove(worker)
             code = worker.process.exitcode or 0
@@ -86,6 +96,7 @@ class ProcessExecutor(Executor):
 
     def _end(self, worker: _Worker, reason: str) -> Outcome:
         assert worker.trial is not None
+        assert worker.started is not None
         reached = {
             "seconds": round(time.monotonic() - worker.started, 1),
             "memory": resident_memory(worker.process.pid),
@@ -131,6 +142,7 @@ def _work(connection: Connection, mirror: Path | None, threads: int, kernels: Pa
             trial = connection.recv()
         except EOFError:
             return
+        connection.send(None)  # all is loaded: the clock may start
         connection.send(attempt(trial, mirror, threads, kernels))
 
 
@@ -157,6 +169,8 @@ def _environment(**values: str) -> Iterator[None]:
 
 def _exceeded(worker: _Worker, limits: Limits) -> str:
     """Say which limit a worker has exceeded, if any."""
+    if worker.started is None:
+        return ""
     if limits.seconds is not None and time.monotonic() - worker.started > limits.seconds:
         return f"out of resources: more than {limits.seconds:g} s"
     memory = resident_memory(worker.process.pid)
