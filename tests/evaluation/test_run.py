@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from kergnn.config import ConfigError
+from kergnn.data import get_split, load_graphs
 from kergnn.evaluation import Limits, ResultStore, evaluate, make_executor
 from kergnn.evaluation.executors import Outcome, SerialExecutor
 
@@ -165,8 +166,10 @@ def test_folds_of_other_splits_stay_in_their_own_evaluation(small_plan, store):
     assert sorted(r["folds_done"] for r in store.evaluations()) == [1, 2]
 
 
-def test_folds_with_the_same_split_share_their_trials(small_plan, store):
+def test_folds_with_the_same_split_share_their_trials(small_plan, store, monkeypatch):
     plan = small_plan(folds=1)
+    split = get_split(load_graphs("MUTAG"), 0)
+    monkeypatch.setattr("kergnn.evaluation.trial.find_split", lambda *_: split)
     twin = dataclasses.replace(plan.folds[0], number=1)
     counting = Counting()
     twice = dataclasses.replace(plan, folds=(plan.folds[0], twin))

@@ -87,10 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show a warning as one line, without the line of code that gave it."""
+    """Show a warning as one line, once, without the line of code that gave it."""
+    shown = set()
 
     def show(message: Warning | str, *_: object) -> None:
-        print(f"kergnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
+        line = " ".join(str(message).split())
+        if line not in shown:
+            shown.add(line)
+            print(f"kergnn: warning: {line}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.showwarning = show  # type: ignore[assignment]

@@ -58,8 +58,9 @@ def evaluate(
         report: called whenever something has changed.
         retry_failed: run trials again that failed in an earlier call.
     """
-    if multiprocessing.parent_process() is not None:
-        # Workers import the script that started them: without a guard it would start again there.
+    # Workers import the script that started them: without a guard it would start again there, and
+    # wait for trials that its parent has claimed.
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError("call evaluate below `if __name__ == '__main__':`")
     executor.kernels = store.kernels.resolve()
     with executor:
