@@ -207,3 +207,20 @@ def test_the_number_of_threads_changes_no_bit(num_threads, monkeypatch):
     for count in (2, 3, 7):
         monkeypatch.setattr(threads.torch, "get_num_threads", lambda count=count: count)
         assert same_bits(alone, values_and_gradients(ego, tensors, **options))
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 2])
+def test_several_blocks_of_filters_add_up_in_the_gradient_of_the_features(num_steps):
+    ego, tensors = make_inputs(
+        num_nodes=40, probability=0.2, num_filters=40, filter_size=5, num_steps=num_steps
+    )
+    assert_engines_agree(ego, tensors, kernel="rw", normalize="log")
+
+
+def test_features_that_change_before_the_backward_pass_are_noticed():
+    ego, tensors = make_inputs()
+    x = tensors["x"] * 1
+    out = combine(ego=ego, **{**tensors, "x": x}, kernel="rw", normalize="log", engine="numba")
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()

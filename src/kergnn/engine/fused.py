@@ -138,6 +138,8 @@ class _Short(torch.autograd.Function):
         K = x.new_empty(len(step_weight), ego.num_nodes, num_blocks * LANES)
         out = K[0] if normalization < 0 else torch.empty_like(K[0])
         ctx.ego, ctx.inputs, ctx.shape = ego, inputs, attributes.shape
+        # The inputs see the tensors' memory; saved as well, so that torch notices if it changes.
+        ctx.save_for_backward(x, adjacency, attributes, step_weight)
         ctx.K = K if normalization >= 0 else None
         _in_threads(short.forward, inputs, topology(ego), _flat(K), _flat(out))
         return K if normalization < 0 else out
@@ -145,6 +147,7 @@ class _Short(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        _ = ctx.saved_tensors
         inputs, graphs = ctx.inputs, topology(ctx.ego)
         (m, d, _), (num_filters, filter_size, _) = inputs.shape, ctx.shape
         num_blocks = -(-num_filters // LANES)

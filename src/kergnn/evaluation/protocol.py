@@ -201,7 +201,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
         "status": "done" if done else "failed",
         "test": _mean_figures([run["test"] for run in runs]) if done else None,
         "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
-        "config": selected and {**selected.to_dict(), "dataset": fold.dataset},
+        "config": selected and fold.trial(selected, seed).public_config.to_dict(),
         "selection": [trial.key for trial in selection],
         "assessment": [trial.key for trial in assessment],
         "failed": failed,

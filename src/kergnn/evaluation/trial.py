@@ -85,6 +85,11 @@ class Trial:
         }
         return hash_json(content)[:24]
 
+    @property
+    def public_config(self) -> RunConfig:
+        """The configuration without the folder of a set of one's own, which is private."""
+        return self.config.replace({"dataset": self.dataset})
+
 
 def settings(config: RunConfig) -> Record:
     """Return what a configuration says of the model and its training, without ``None``."""
@@ -152,8 +157,7 @@ def failed_record(trial: Trial, threads: int, error: str, reached: Record | None
 def describe(trial: Trial, threads: int) -> Record:
     """Return what is known of a trial before it runs."""
     packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
-    # The folder of a set of one's own is nobody else's business.
-    config = trial.config.replace({"dataset": trial.dataset})
+    config = trial.public_config
     return {
         "format": FORMAT,
         "key": trial.key,
