@@ -382,13 +382,13 @@ def test_prediction_uses_the_ego_graphs_of_the_run(tmp_path, monkeypatch):
     options = ["--hops", "2", "--max-nodes", "7", "--quiet", "--out", "run"]
     assert main(["train", *SMALL, *options]) == 0
     asked = []
-    original = runs.cached_ego_graphs
+    original = preparation.cached_ego_graphs
 
     def spy(graphs, num_hops, max_nodes, progress):
         asked.append((num_hops, max_nodes))
         return original(graphs, num_hops, max_nodes, progress)
 
-    monkeypatch.setattr(runs, "cached_ego_graphs", spy)
+    monkeypatch.setattr(preparation, "cached_ego_graphs", spy)
     assert main(["predict", "run", "MUTAG", "--out", "p.csv"]) == 0
     assert asked == [(2, 7)]
 

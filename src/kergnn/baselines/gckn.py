@@ -109,11 +109,11 @@ class GCKN(nn.Module):
         out: Tensor = self.head(self.norm(total))
         return out
 
-    @torch.no_grad()
     def start_from(self, x: Tensor, edge_index: Tensor) -> None:
         """Begin with anchors among the paths of the training graphs."""
         self.fit_anchors(x, find_paths(edge_index, len(x), self.path_size, self.walks))
 
+    @torch.no_grad()
     def fit_anchors(self, x: Tensor, paths: Tensor, seed: int = 0, max_paths: int = 20000) -> None:
         """Move the anchors to the centres that k-means finds among at most ``max_paths`` paths.
 

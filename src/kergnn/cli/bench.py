@@ -48,7 +48,7 @@ def bench(
             raise ConfigError(f"models is {name!r}: bench times models that classify graphs")
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console.width = 120
+        console.width = 120 + 18 * len(models or ())
     chosen = datasets or (["MUTAG"] if quick else list(DEFAULT_DATASETS))
     with console.status("bench") as status:
 
