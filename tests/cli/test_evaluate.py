@@ -137,3 +137,9 @@ def test_mistakes_are_one_line(capsys, arguments, message):
 def test_a_table_refuses_what_it_does_not_know(capsys):
     assert "format is 'word'" in run(capsys, "table", "--format", "word", code=2)
     assert "dataset is 'NCI'" in run(capsys, "table", "--dataset", "NCI", code=2)
+
+
+def test_an_evaluation_without_a_result_says_why_and_fails(capsys):
+    message = run(capsys, "evaluate", "MUTAG", *SMALL, "--set", "kernel=none-such", code=1)
+    assert "no fold could be finished" in message
+    assert "none-such" in message

@@ -92,3 +92,7 @@ def evaluate(
         typer.echo("kergnn: interrupted; the same command goes on", err=True)
         raise
     show_evaluation(record, store)
+    if not record["folds_done"]:
+        key = next(iter(record["folds"][0]["failed"]))
+        failed = ResultStore(store).trial(record["dataset"], key) or {}
+        raise RuntimeError(f"no fold could be finished: {failed.get('error')} ({key}.json)")
