@@ -61,15 +61,26 @@ def gram_matrix(
     return matrix
 
 
+def check_machine(config: RunConfig) -> None:
+    """Refuse options that the kernel or its machine does not take."""
+    _arguments(config, set(inspect.signature(get_baseline(config.model).load()).parameters))
+    KernelMachine(2, _price(config))
+
+
 def fit_machine(config: RunConfig, K: Tensor, y: Tensor, num_classes: int) -> KernelMachine:
     """Fit a machine to the Gram matrix (n, n) and the classes (n,) of the training part."""
-    machine = KernelMachine(num_classes, dict(config.options).get("C", 1.0))
+    machine = KernelMachine(num_classes, _price(config))
     return machine.fit(K.numpy(), y.numpy())
 
 
 def class_ranking(machine: KernelMachine, K: Tensor) -> Tensor:
     """Return the softmax of the decision values: it ranks the classes, but is not calibrated."""
     return torch.from_numpy(machine.scores(K.numpy())).softmax(1)
+
+
+def _price(config: RunConfig) -> float:
+    price: float = dict(config.options).get("C", 1.0)
+    return price
 
 
 def _arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from kergnn.data import (
 )
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
+from kergnn.machines import check_machine
 from kergnn.models import build_model, model_info
-from kergnn.training import Batches, Trainer, resolve_device
+from kergnn.training import Batches, Trainer, check_settings, resolve_device
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,10 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     features = fit_features(config, graphs, train)
     batches = make_batches(config, graphs, features, development.ego)
     model = build_model(config, batches.x.size(1), graphs.num_classes, graphs.task)
-    if isinstance(batches, EdgeBatches) and hasattr(model, "start_from"):
-        # What a model takes from the training part before its first epoch, such as anchors.
-        getattr(model, "start_from")(*batches(train).inputs[:2])  # noqa: B009
+    # What a model takes from the training part before its first epoch, such as anchors.
+    start_from = getattr(model, "start_from", None)
+    if start_from is not None:
+        start_from(*batches(train).inputs[:2])
     trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
 
@@ -136,6 +138,15 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             **{key: value for key, value in chosen.items() if getattr(config, key) is None},
         }
     )
+
+
+def check_config(config: RunConfig, graphs: GraphSet) -> None:
+    """Refuse what no training could begin with, before one does."""
+    check_settings(config, graphs.num_classes)
+    if model_info(config.model).kind == "kernel":
+        check_machine(config)
+    else:
+        build_model(config, 1, graphs.num_classes, graphs.task)
 
 
 def find_split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:

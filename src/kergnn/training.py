@@ -70,6 +70,22 @@ def resolve_device(device: str) -> torch.device:
     return chosen
 
 
+def check_settings(config: RunConfig, num_classes: int) -> None:
+    """Refuse settings of the training that cannot be."""
+    check_choice("metric", config.metric, METRICS)
+    check_choice("schedule", config.schedule, SCHEDULES)
+    for name in ("epochs", "patience", "batch_size"):
+        check_integer(name, getattr(config, name), minimum=1)
+    if not config.learning_rate > 0:
+        raise ValueError(f"learning_rate is {config.learning_rate}: it must be above 0")
+    if config.weight_decay < 0:
+        raise ValueError(f"weight_decay is {config.weight_decay}: it must not be negative")
+    if config.clip is not None and config.clip <= 0:
+        raise ValueError(f"clip is {config.clip}: it must be above 0, or none")
+    if config.metric == "roc_auc" and num_classes != 2:
+        raise ValueError(f"metric is 'roc_auc': it needs two classes, and there are {num_classes}")
+
+
 class Trainer:
     """Trains one model on the training part of a split and selects the epoch by validation.
 
@@ -93,26 +109,14 @@ class Trainer:
         train: Tensor,
         validation: Tensor,
     ) -> None:
-        check_choice("metric", config.metric, METRICS)
-        check_choice("schedule", config.schedule, SCHEDULES)
-        check_integer("epochs", config.epochs, minimum=1)
-        check_integer("patience", config.patience, minimum=1)
-        check_integer("batch_size", config.batch_size, minimum=1)
-        if not config.learning_rate > 0:
-            raise ValueError(f"learning_rate is {config.learning_rate}: it must be above 0")
-        if config.weight_decay < 0:
-            raise ValueError(f"weight_decay is {config.weight_decay}: it must not be negative")
-        if config.clip is not None and config.clip <= 0:
-            raise ValueError(f"clip is {config.clip}: it must be above 0, or none")
+        check_settings(config, graphs.num_classes)
         if graphs.num_nodes == 0:
             raise ValueError(f"{graphs.name}: no graph has a node")
         if len(train) == 0 or len(validation) == 0:
             raise ValueError("the training and the validation part must not be empty")
         present = graphs.y[validation].bincount(minlength=2).count_nonzero()
-        if config.metric == "roc_auc" and (graphs.num_classes != 2 or present != 2):
-            raise ValueError(
-                "metric is 'roc_auc': it needs two classes, both in the validation part"
-            )
+        if config.metric == "roc_auc" and present != 2:
+            raise ValueError("metric is 'roc_auc': it needs both classes in the validation part")
         self.config, self.graphs, self.batches = config, graphs, batches
         self.device = batches.x.device
         self.model = model.to(self.device)

@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kergnn._checks import check_choice
 from kergnn.config import ConfigError, RunConfig, hash_json
 from kergnn.data import NUM_SPLITS, GraphSet, load_graphs
 from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhaustive, halving
 from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
-from kergnn.preparation import find_split, resolve_config
-from kergnn.training import METRICS
+from kergnn.preparation import check_config, find_split, resolve_config
 
 # Yields the trials that can run now, is sent their records, and returns the record of the fold.
 FoldRun: TypeAlias = Generator[list[Trial], list[Record], Record]
@@ -60,7 +58,6 @@ class Plan:
         splits: a hash of all ten splits.
         repeats: number of trainings of the selected configuration.
         seed: seed of the selection trials; those after it are for the repeats.
-        mirror: where the data come from.
     """
 
     dataset: str
@@ -152,7 +149,8 @@ def make_plan(
         base = base.replace({"splits": "drawn"})
     drawn = space.grid(base) if trials is None else space.sample(base, trials, seed)
     configs = tuple(dict.fromkeys(resolve_config(config, graphs) for config in drawn))
-    _check_metric(configs[0], graphs)
+    for config in configs:
+        check_config(config, graphs)
     named = graphs.name if not Path(dataset).exists() else f"{graphs.name} (own)"
     ten = [_fold(configs[0], graphs, named, number, mirror) for number in range(NUM_SPLITS)]
     return Plan(
@@ -255,14 +253,6 @@ def _count(folds: list[Record], status: str) -> int:
 def _fold(config: RunConfig, graphs: GraphSet, name: str, number: int, mirror: Path | None) -> Fold:
     split = find_split(config.replace({"fold": number}), graphs, mirror)
     return Fold(name, number, split.name, split.hash, graphs.fingerprint)
-
-
-def _check_metric(config: RunConfig, graphs: GraphSet) -> None:
-    check_choice("metric", config.metric, METRICS)
-    if config.metric == "roc_auc" and graphs.num_classes != 2:
-        raise ConfigError(
-            f"metric is 'roc_auc': it needs two classes, {graphs.name} has {graphs.num_classes}"
-        )
 
 
 def _differing(configs: tuple[RunConfig, ...]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kergnn.evaluation.executors import Executor, Limits, Outcome
-from kergnn.evaluation.protocol import Fold, FoldRun, Plan, run_fold, summarize, validation_score
+from kergnn.evaluation.protocol import FoldRun, Plan, run_fold, summarize, validation_score
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Record, Trial, failed_record
 
@@ -74,7 +74,6 @@ def evaluate(
 class _Progress:
     """A fold's generator, the trials it waits for, and their records by key."""
 
-    fold: Fold
     run: FoldRun
     trials: list[Trial] = field(default_factory=list)
     records: dict[str, Record] = field(default_factory=dict)
@@ -105,7 +104,7 @@ class _Evaluation:
         for fold in self.plan.folds:
             plan = self.plan
             run = run_fold(fold, plan.new_search(), plan.repeats, plan.seed)
-            self._expect(_Progress(fold, run, next(run)), last=True)
+            self._expect(_Progress(run, next(run)), last=True)
         while len(self.folds) < len(self.plan.folds):
             self._submit()
             self._report()
@@ -190,7 +189,7 @@ class _Evaluation:
             self.folds.append(stop.value)
             self._save()
             return
-        self._expect(_Progress(progress.fold, progress.run, trials))
+        self._expect(_Progress(progress.run, trials))
 
     def _save(self) -> Record:
         """Write the evaluation as far as it is, with folds that another call has finished."""
