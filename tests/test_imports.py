@@ -9,7 +9,7 @@ ROOT = Path(kergnn.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_checks", "egobuilder"},
+    {"_checks", "egobuilder", "memory"},
     {"egographs"},
     {"kernels"},
     {"engine"},

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kergnn.bench import contenders, format_tables, plot, run_bench
-from kergnn.bench.memory import peak_memory
+from kergnn.bench.fresh import epoch_memory, startup_seconds
 from kergnn.bench.padded import pad, padded_random_walk
 from kergnn.bench.report import slope
 from kergnn.bench.run import take_turns
@@ -57,8 +57,13 @@ def test_slope_of_a_power_law():
 
 
 def test_memory_is_measured_in_a_process_of_its_own():
-    small, large = (peak_memory({"num_nodes": n}) for n in (1_000, 20_000))
+    small, large = (epoch_memory({"num_nodes": n}) for n in (1_000, 20_000))
     assert 0 < small < large < 1e9
+
+
+def test_the_first_pass_compiles_and_the_second_does_not():
+    found = startup_seconds("rw-step")
+    assert found["warm_seconds"] < found["compiling_seconds"]
 
 
 def test_the_command_leaves_a_record_and_a_plot(tmp_path, monkeypatch, capsys):

@@ -16,6 +16,8 @@ def format_tables(record: dict[str, Any]) -> list[Table]:
     layers = {name: e["layer"] for name, e in record["datasets"].items() if "layer" in e}
     if layers:
         tables.append(_layers(layers))
+    if "startup" in record:
+        tables.append(_startup(record["startup"]))
     if record["scaling"]:
         tables.append(_scaling(record["scaling"]))
     return tables
@@ -59,6 +61,17 @@ def _layers(layers: dict[str, Any]) -> Table:
             for n in names
         ]
         table.add_row(dataset, *cells)
+    return table
+
+
+def _startup(found: dict[str, dict[str, float]]) -> Table:
+    table = Table(title="First pass of a layer in a new process (seconds)")
+    for column in ("kernel", "nothing compiled", "compiled before"):
+        table.add_column(column, justify="left" if column == "kernel" else "right")
+    for kernel, seconds in found.items():
+        table.add_row(
+            kernel, f"{seconds['compiling_seconds']:.1f}", f"{seconds['warm_seconds']:.2f}"
+        )
     return table
 
 

@@ -23,7 +23,7 @@ from kergnn.bench.contenders import (
     make_epoch,
     make_layers,
 )
-from kergnn.bench.memory import peak_memory
+from kergnn.bench.fresh import epoch_memory, startup_seconds
 from kergnn.bench.scaling import make_node_epoch, sweep_points
 from kergnn.data import GraphSet, load_graphs
 from kergnn.egographs import EgoGraphs
@@ -48,7 +48,7 @@ def run_bench(
         layers: depths of the models.
         repeats: rounds in which each contender takes one turn, after one to warm up.
         mirror: directory with copies of the public sets.
-        quick: leave out memory and the larger points of the sweeps.
+        quick: leave out memory, compilation and the larger points of the sweeps.
         models: further models by name; kernels are timed with their machine, once for all depths.
         progress: called with what is measured next.
     """
@@ -92,17 +92,20 @@ def run_bench(
                 for name in ("KerGNN", "GIN"):
                     progress(f"{dataset}: memory of {name}-{num_layers}")
                     request = {"dataset": dataset, "name": name, "num_layers": num_layers}
-                    bytes_ = peak_memory({**request, "mirror": str(mirror) if mirror else None})
+                    bytes_ = epoch_memory({**request, "mirror": str(mirror) if mirror else None})
                     entry["epoch"][str(num_layers)][name]["peak_bytes"] = bytes_
         if _layer_fits(graphs):
             progress(f"{dataset}: one layer")
             entry["layer"] = _summary(take_turns(make_layers(graphs), repeats), base="padded")
+    for kernel in () if quick else ("rw", "rw-step", "drw"):
+        progress(f"first pass of {kernel}")
+        record.setdefault("startup", {})[kernel] = startup_seconds(kernel)
     for name, value, arguments in sweep_points(quick):
         progress(f"scaling: {name} = {value}")
         times = take_turns({"step": make_node_epoch(**arguments)}, min(repeats, 3))
         point = {"sweep": name, "value": value, "seconds": min(times["step"])}
         if name == "num_nodes" and value >= 1_000_000:
-            point["peak_bytes"] = peak_memory(arguments)
+            point["peak_bytes"] = epoch_memory(arguments)
         record["scaling"].append(point)
     return record
 

@@ -7,8 +7,6 @@ and then predicts the test part, once.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import math
 import os
 import platform
@@ -16,7 +14,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -31,6 +29,7 @@ from torch import Tensor
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
 from kergnn.machines import class_ranking, fit_machine, gram_matrix
+from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
 from kergnn.preparation import (
     Development,
@@ -113,14 +112,18 @@ def run_trial(
         kernels: folder of Gram matrices.
     """
     start = time.perf_counter()
-    with _threads(threads), _peak_memory() as peak:
+    forget_peak()
+    with _threads(threads):
         graphs, split = _data(trial, mirror)
         if model_info(trial.config.model).kind == "kernel":
             found = _machine(trial, graphs, split, kernels)
             seconds: list[float] = []
         else:
             found, seconds = _network(trial, graphs, split)
-    measured: Record = {"seconds": round(time.perf_counter() - start, 3), "peak_memory": peak()}
+    measured: Record = {
+        "seconds": round(time.perf_counter() - start, 3),
+        "peak_memory": peak_memory(),
+    }
     if seconds:
         measured["seconds_per_epoch"] = round(statistics.median(seconds), 5)
     measured["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -275,22 +278,3 @@ def _threads(count: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _peak_memory() -> Iterator[Any]:
-    """Yield a function that returns the largest resident memory since, in bytes, or None."""
-    known = Path("/proc/self/clear_refs").exists()
-    with suppress(OSError, AttributeError):
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-        if known:
-            Path("/proc/self/clear_refs").write_text("5")
-
-    def peak() -> int | None:
-        for line in Path("/proc/self/status").read_text().splitlines() if known else ():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-        return None
-
-    yield peak

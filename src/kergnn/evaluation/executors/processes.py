@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kergnn.evaluation.executors.base import Executor, Limits, Outcome, attempt
 from kergnn.evaluation.trial import Trial
+from kergnn.memory import resident_memory
 
 _POLL_SECONDS = 0.2
 
@@ -177,12 +178,3 @@ def _exceeded(worker: _Worker, limits: Limits) -> str:
     if limits.memory is not None and memory is not None and memory > limits.memory:
         return f"out of resources: more than {limits.memory / 2**30:g} GB"
     return ""
-
-
-def resident_memory(pid: int | None) -> int | None:
-    """Return the memory that a process holds, in bytes, where the system tells it."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")
