@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kergnn._checks import check_integer
 from kergnn.bench.contenders import (
     BATCH_SIZE,
     FILTER_SIZE,
@@ -25,6 +26,7 @@ from kergnn.bench.contenders import (
 )
 from kergnn.bench.fresh import epoch_memory, startup_seconds
 from kergnn.bench.scaling import make_node_epoch, sweep_points
+from kergnn.config import ConfigError
 from kergnn.data import GraphSet, load_graphs
 from kergnn.egographs import EgoGraphs
 
@@ -52,6 +54,8 @@ def run_bench(
         models: further models by name; kernels are timed with their machine, once for all depths.
         progress: called with what is measured next.
     """
+    for num_layers in layers:
+        check_integer("layers", num_layers, minimum=1)
     record: dict[str, Any] = {
         "settings": {
             "hidden": HIDDEN,
@@ -74,6 +78,8 @@ def run_bench(
     for dataset in datasets:
         progress(f"{dataset}: reading")
         graphs = load_graphs(dataset, mirror)
+        if graphs.task != "graph":
+            raise ConfigError(f"datasets is {dataset!r}: bench times sets of graphs")
         entry: dict[str, Any] = {
             "graphs": graphs.num_graphs,
             "nodes": graphs.num_nodes,
