@@ -128,8 +128,15 @@ class KerGNNConv(nn.Module):
     def forward(self, x: Tensor, ego: EgoGraphs | Tensor) -> Tensor:
         """Return the new features (N, D); ``ego`` is an ``EgoGraphs`` or an edge index (2, E)."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
+        return self.updated(x, self.kernel_values(x, ego))
+
+    def kernel_values(self, x: Tensor, ego: EgoGraphs) -> Tensor:
+        """Return every ego-graph's value k with every filter: (N, D)."""
         parts = [self._kernel_values(group, x, ego) for group in self._filter_groups()]
-        values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def updated(self, x: Tensor, values: Tensor) -> Tensor:
+        """Return the new features u(x, k) that given kernel values lead to: (N, D)."""
         if self.update is None:
             return values
         first, *rest = self.update.children()

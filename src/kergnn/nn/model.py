@@ -161,7 +161,15 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        features = self.node_features(x, ego)
+        return self.logits(self.node_features(x, ego), batch, num_graphs)
+
+    def logits(
+        self,
+        features: list[Tensor],
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        r"""Return the logits of given node features :math:`\phi_0` to :math:`\phi_L`."""
         if self.task == "graph":
             features = self._read_out(features, batch, num_graphs)
         out: Tensor = self.head(torch.cat(features, dim=1))
