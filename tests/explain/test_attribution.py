@@ -26,7 +26,7 @@ def make(seed=0, num_nodes=8, **options):
 def share_of_biases(model, data, target, index=None):
     """Every bias times the derivative that hands shares down."""
     biases = [p for name, p in model.named_parameters() if name.endswith("bias")]
-    logit = _trace(model, data.x, _ego(model, data), index, exact=True).logits[0, target]
+    logit = _trace(model, data.x, _ego(model, data), index, exact=True).outputs.sum(0)[target]
     gradients = torch.autograd.grad(logit, biases, allow_unused=True, materialize_grads=True)
     return sum((b * g).sum() for b, g in zip(biases, gradients, strict=True))
 
@@ -43,6 +43,7 @@ def share_of_biases(model, data, target, index=None):
         {"norm": "layer"},
         {"norm": None, "num_layers": 1, "input_channels": 4},
         {"step_weights": [1.0, 0.5, 0.2]},
+        {"readout": "evidence"},
     ],
 )
 def test_nodes_and_biases_sum_to_the_logit(options):

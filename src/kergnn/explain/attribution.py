@@ -6,6 +6,7 @@ and the head, in evaluation a batch norm and an MLP with ReLU, is affine around 
 .. math:: z = c + \sum_{l=0}^{L} \sum_{v} g_l \cdot \phi_l(v)
 
 with the gradient g of the head: ``layer_contribution[l, v]`` is the share of :math:`\phi_l(v)`.
+With the readout ``"evidence"`` a logit is a sum over the nodes as it is.
 
 **Layer-wise, down to the input.** Shares are handed down by rules that keep their sum:
 
@@ -91,14 +92,15 @@ def explain(
             trace = _trace(model, data.x, _ego(model, data), index, exact=method != "gradient")
     finally:
         model.train(was_training)
-    logits = trace.logits[0]
+    logits = trace.outputs.sum(0)
     if target is None:
         target = int(logits.argmax())
     elif not 0 <= target < len(logits):
         raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
-    explained = logits[target]
+    output = trace.outputs[:, target]
     if contrast and len(logits) > 1:
-        explained = explained - (logits.sum() - logits[target]) / (len(logits) - 1)
+        output = output - (trace.outputs.sum(1) - output) / (len(logits) - 1)
+    explained = output.sum()
 
     kernel_values = [K for layer in trace.layers for K, _ in layer]
     inputs = [trace.x, *trace.readout, *kernel_values]
@@ -106,7 +108,11 @@ def explain(
     grad_x, *rest = torch.autograd.grad(explained, inputs, **options)
     of_readout, of_kernels = rest[: len(trace.readout)], rest[len(trace.readout) :]
     layer = _layer_shares(model, trace, of_readout, index)
-    nodes = layer.sum(0) if method == "readout" else (trace.x * grad_x).sum(1).detach()
+    if method != "readout":
+        nodes = (trace.x * grad_x).sum(1).detach()
+    else:
+        evidence = model.task == "graph" and model.readout == "evidence"
+        nodes = output.detach() if evidence else layer.sum(0)
     edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method != "gradient")
     explained = explained.detach()
     return Explanation(
@@ -134,7 +140,7 @@ class _Trace:
         readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
-        logits: (1, classes).
+        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) their summands.
     """
 
     x: Tensor
@@ -142,7 +148,7 @@ class _Trace:
     readout: list[Tensor]
     layers: list[list[tuple[Tensor, WalkStates | None]]]
     ego: EgoGraphs
-    logits: Tensor
+    outputs: Tensor
 
 
 def _ego(model: KerGNN, data: Data) -> EgoGraphs:
@@ -163,6 +169,8 @@ def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: b
         layers.append(kept)
     if model.task == "node":
         readout = [f[index : index + 1] for f in features] if index is not None else []
+    elif model.readout == "evidence":
+        readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
     else:
         readout = [f.sum(0, keepdim=True) for f in features]
         if model.readout == "mean":
@@ -195,10 +203,7 @@ def _layer(
         else:
             f = normalize_values(K, ego.size, group.filter_size, conv.normalize)
         parts.append(torch.einsum("p,pni->ni", conv.step_weight.to(K.dtype), f))
-    values = torch.cat(parts, dim=1)
-    if conv.update is not None:
-        values = conv.update(torch.cat([x, values], dim=1))
-    return values, kept
+    return conv.updated(x, torch.cat(parts, dim=1)), kept
 
 
 def _kernel_values(
@@ -274,7 +279,7 @@ def _edge_shares(
     """Return the share of every entry of ``edge_index`` (E,), summed over layers and kernels."""
     ego, count = trace.ego, len(trace.x)
     row, col = ego.edge_index
-    total = trace.logits.new_zeros(row.size(0))
+    total = trace.outputs.new_zeros(row.size(0))
     pairs = [pair for layer in trace.layers for pair in layer]
     with torch.no_grad():
         for (_, states), coefficient in zip(pairs, of_kernels, strict=True):

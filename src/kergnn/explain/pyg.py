@@ -85,11 +85,7 @@ class ExplainableKerGNN(nn.Module):
             for layer in hops:  # type: ignore[union-attr]
                 h = layer(h, ego, edge_index)
             features.append(h)
-        if model.task == "graph":
-            num_graphs = None if batch is None else int(batch.max()) + 1
-            features = model._read_out(features, batch, num_graphs)
-        out: Tensor = model.head(torch.cat(features, dim=1))
-        return out
+        return model.logits(features, batch, None if batch is None else int(batch.max()) + 1)
 
 
 class _Hop(MessagePassing):  # type: ignore[misc]
@@ -154,11 +150,7 @@ def soft_conv(
         ).values()
         f = K * proportion(K, size, group.filter_size, conv.normalize)
         parts.append(torch.einsum("p,pni->ni", conv.step_weight.to(K.dtype), f))
-    values = torch.cat(parts, dim=1)
-    if conv.update is None:
-        return values
-    out: Tensor = conv.update(torch.cat([x, values], dim=1))
-    return out
+    return conv.updated(x, torch.cat(parts, dim=1))
 
 
 def _soft_gcn(
