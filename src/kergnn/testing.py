@@ -65,6 +65,38 @@ def enumerated_walk_kernel(A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int) -
     return (similarities * B[right[:, :-1], right[:, 1:]].prod(-1)).sum()
 
 
+def enumerated_contributions(
+    kernel: str, A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, dict[tuple[int, ...], Tensor]]:
+    """Share out every pair of p-step walks by hand, among nodes (n,), edges (n, n) and walks.
+
+    Args:
+        kernel: ``"rw"``, ``"rw-step"`` or ``"drw"``.
+        A, X, B, W, p: see :func:`kronecker_kernel`.
+        weight: (n, m) the weights of ``drw``.
+    """
+    S = X @ W.T
+    nodes, edges, by_walk = X.new_zeros(len(A)), torch.zeros_like(A), {}
+    others = walks(1 - torch.eye(len(B)), p).tolist()
+    for walk in walks(A, p).tolist():
+        total = X.new_zeros(())
+        for other in others:
+            matched = [(0, 0), (p, p)] if kernel != "rw-step" else [(q, q) for q in range(p + 1)]
+            value = X.new_ones(()) if weight is None else weight[walk[0], other[0]]
+            for q, r in matched:
+                value = value * S[walk[q], other[r]]
+            for b, c in zip(other[:-1], other[1:], strict=True):
+                value = value * B[b, c]
+            total = total + value
+        places = [walk[0], walk[-1]] if kernel != "rw-step" else walk
+        for a in places:
+            nodes[a] += total / len(places)
+        for a, b in zip(walk[:-1], walk[1:], strict=True):
+            edges[a, b] += total / p
+        by_walk[tuple(walk)] = total
+    return nodes, edges, by_walk
+
+
 def ego_graph(
     edge_index: Tensor, num_nodes: int, node: int, num_hops: int = 1, max_nodes: int | None = None
 ) -> tuple[list[int], list[int], np.ndarray[Any, Any]]:

@@ -1,5 +1,11 @@
 """What a trained KerGNN looks at: filters, contributions, pictures, and how true they are."""
 
+from kergnn.explain.attribution import explain
+from kergnn.explain.contributions import (
+    edge_contributions,
+    node_contributions,
+    walk_contributions,
+)
 from kergnn.explain.drawing import draw_filters, draw_graph
 from kergnn.explain.filters import (
     Importance,
@@ -27,10 +33,14 @@ __all__ = [
     "count_shapes",
     "draw_filters",
     "draw_graph",
+    "edge_contributions",
+    "explain",
     "filter_graphs",
     "filter_importance",
     "group_isomorphic",
+    "node_contributions",
     "occurs",
     "ranked",
     "shape",
+    "walk_contributions",
 ]
