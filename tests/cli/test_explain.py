@@ -49,9 +49,7 @@ def test_a_report_that_fails_does_not_cost_the_run(capsys, tmp_path, monkeypatch
     monkeypatch.setattr("kergnn.explain.report.write_report", fail)
     assert main(["train", "MUTAG", *SMALL]) == 0
     captured = capsys.readouterr()
-    assert captured.err == (
-        "kergnn: warning: no report could be written (RuntimeError: no ink)\n"
-    )
+    assert captured.err == ("kergnn: warning: no report could be written (RuntimeError: no ink)\n")
     assert "test accuracy" in captured.out
     assert (tmp_path / "run" / "results.json").is_file()
 

@@ -8,10 +8,10 @@ import torch
 from torch_geometric.data import Data
 
 from kergnn import KerGNN
+from kergnn.data import load_graphs
 from kergnn.explain import Importance, draw_filters, draw_graph
 from kergnn.explain.drawing import label_colors
 from kergnn.explain.layout import are_atoms, label_names, layout
-from kergnn.data import load_graphs
 
 BENZENE = nx.cycle_graph(6)
 
@@ -85,7 +85,9 @@ def test_a_graph_is_drawn_with_its_labels_values_and_edge_widths():
     widths = lines.get_linewidths()
     assert widths[5] == max(widths) > 3 * min(widths)
     positive = draw_graph(BENZENE, values=torch.arange(6.0))
-    assert next(c for c in positive.axes[0].collections if c.get_array() is not None).get_clim() == (
+    assert next(
+        c for c in positive.axes[0].collections if c.get_array() is not None
+    ).get_clim() == (
         0,
         5,
     )

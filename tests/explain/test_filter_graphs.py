@@ -80,7 +80,7 @@ def test_a_sign_counts_where_the_kernel_is_not_quadratic():
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
 def test_a_threshold_is_a_part_of_the_largest_weight(threshold):
-    with pytest.raises(ValueError, match="threshold is .*: it must be from 0 to 1"):
+    with pytest.raises(ValueError, match=r"threshold is .*: it must be from 0 to 1"):
         filter_graphs(make(), threshold)
 
 

@@ -1,7 +1,9 @@
+from itertools import chain
+
 import pytest
 import torch
 
-from kergnn import EgoGraphs, KerGNN
+from kergnn import EgoGraphs, KerGNN, calibrated_norms
 from kergnn.batches import GraphBatches
 from kergnn.data import GraphSet
 from kergnn.explain import Importance, filter_importance, ranked
@@ -24,10 +26,10 @@ def make(task="graph", **options):
     torch.manual_seed(0)
     options = {"hidden_channels": 4, "filter_size": 3, "num_layers": 2, **options}
     model = KerGNN(x.size(1), out_channels=2, task=task, **options)
-    for norm in [*model.norms, model.head[0]]:  # as after training
-        if hasattr(norm, "module"):
-            norm.module.running_mean.uniform_(-0.3, 0.3)
-    return model, GraphBatches(graphs, x, ego, torch.device("cpu"))
+    batches = GraphBatches(graphs, x, ego, torch.device("cpu"))
+    with calibrated_norms(model):  # so that ReLUs are neither all dead nor all open
+        model(*batches(torch.arange(len(SIZES))).inputs[: 4 if task == "graph" else 2])
+    return model, batches
 
 
 def by_hand(model, batch, layer, index):
@@ -119,7 +121,7 @@ def test_importance_does_not_depend_on_how_graphs_are_cut_into_pieces(monkeypatc
     )
     assert len(done) > 2
     assert done[-1] == (6, 6)
-    for a, b in zip(sum(whole, []), sum(parts, []), strict=True):
+    for a, b in zip(chain(*whole), chain(*parts), strict=True):
         assert a.drop == pytest.approx(b.drop)
         assert a.contribution == pytest.approx(b.contribution, rel=1e-4)
 

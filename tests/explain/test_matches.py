@@ -100,10 +100,10 @@ def test_the_best_matches_are_those_of_the_largest_kernel_values(monkeypatch):
         found = best_matches(model, batches, which, count=3)
         features = model.node_features(x, ego)
         for layer, conv in enumerate(model.convs):
-            values = conv.kernel_values(features[layer], ego)
+            values = conv.kernel_values(features[layer], ego).detach()
             for i in range(3):
                 column = {n: float(values[n, i]) for n in nodes}
-                best = sorted(set(round(v, 4) for v in column.values()), reverse=True)[:3]
+                best = sorted({round(v, 4) for v in column.values()}, reverse=True)[:3]
                 assert [round(m.value, 4) for m in found[layer][i]] == best
                 for match in found[layer][i]:
                     assert match.value == pytest.approx(column[match.node], rel=1e-4)

@@ -170,7 +170,7 @@ def test_files_are_written_beside_the_run(mutag_subject, tmp_path):
 
 def test_names_from_a_file_cannot_break_the_page(tmp_path):
     """Labels, classes and ids are text, whatever they hold."""
-    bad = '</script><b>&"\''
+    bad = "</script><b>&\"'"
     with (tmp_path / "bad.jsonl").open("w") as file:
         for i in range(24):
             edges = [[j, (j + 1) % 5] for j in range(5 - i % 2)]

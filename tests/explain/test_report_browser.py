@@ -78,9 +78,10 @@ def test_pointing_at_a_filter_lights_up_the_nodes_that_respond(page):
     halo = find(page, ".node.lit .halo")[0]
     assert float(halo.value_of_css_property("opacity")) >= 0.5
     links = page.execute_script("return JSON.parse(document.getElementById('links').textContent)")
-    layer, number = int(first.get_dom_attribute("data-layer")), first.get_dom_attribute("data-filter")
+    layer = int(first.get_dom_attribute("data-layer"))
+    number = int(first.get_dom_attribute("data-filter"))
     expected = sum(
-        row[int(number)] >= 50 for g in links["graphs"].values() for row in g["response"][layer]
+        row[number] >= 50 for g in links["graphs"].values() for row in g["response"][layer]
     )
     assert len(lit) == 4 * expected  # in every panel
     assert "Filter 1." in page.find_element(By.ID, "inspector").text

@@ -106,7 +106,8 @@ def draw_graph(
         colors = label_colors(labels)
         shown = {"c": [colors[label] for label in labels]}
     size = 36 if many else 230 * (scale / 0.45) ** 2
-    drawn = axes.scatter(*points.T, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
+    x, y = points.T
+    drawn = axes.scatter(x, y, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
     if values is not None:
         figure.colorbar(drawn, ax=axes, shrink=0.7, aspect=18, pad=0.01)
     if not many:
@@ -153,16 +154,16 @@ def draw_filters(
     top = 0.0
     for number, graphs in enumerate(layers):
         axes.text(-0.45, top + 0.1, f"Layer {number + 1}", fontsize=11, fontweight="bold")
-        order = [(i, None) for i in range(len(graphs))]
-        if importance is not None:
-            order = [(one.index, one) for one in ranked(importance[number])]  # type: ignore[misc]
-        for k, (i, one) in enumerate(order[: counts[number]]):
+        known = None if importance is None else ranked(importance[number])
+        for k in range(counts[number]):
+            i = k if known is None else known[k].index
             at = np.array([k % columns, top - 0.55 - 1.3 * (k // columns)])
             _cell(axes, graphs[i], at, colors)
             caption = f"{number + 1}.{i + 1}  {shape(graphs[i])}"
-            if one is not None:
-                caption += f"\ndrop {100 * one.drop:+.1f} pp, logit {one.contribution:.2f}"
-            axes.text(*(at - [0, 0.5]), caption, ha="center", va="top", fontsize=6)
+            if known is not None:
+                drop, contribution = known[k].drop, known[k].contribution
+                caption += f"\ndrop {100 * drop:+.1f} pp, logit {contribution:.2f}"
+            axes.text(at[0], at[1] - 0.5, caption, ha="center", va="top", fontsize=6)
         top -= 1.3 * -(-counts[number] // columns) + 0.35
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(top + 0.1, 0.3), aspect="equal")
     axes.axis("off")
@@ -182,7 +183,9 @@ def _cell(axes: Any, graph: nx.Graph, at: NDArray[Any], colors: dict[str, str]) 
     _edges(axes, graph, spots, [w for *_, w in graph.edges(data="weight")])
     strength = np.array([graph.nodes[node]["strength"] for node in graph])
     labels = [graph.nodes[node].get("label") for node in graph]
-    fill = [colors[label] if label else _STRENGTH(s) for label, s in zip(labels, strength)]
+    fill = [
+        colors[label] if label else _STRENGTH(s) for label, s in zip(labels, strength, strict=True)
+    ]
     axes.scatter(
         *points.T, s=30 + 90 * strength, c=fill, edgecolors="#333333", linewidths=0.7, zorder=2
     )

@@ -145,26 +145,26 @@ def filter_importance(
     if len(which) == 0:
         raise ValueError("which is empty: importance needs at least one graph or node")
     y = batches.y[which].cpu()
-    with_all: list[Tensor] = []
-    without: list[list[list[Tensor]]] = [[[] for _ in range(c.out_channels)] for c in filter_layers(model)]
+    whole: list[Tensor] = []
+    silent: list[list[list[Tensor]]] = [
+        [[] for _ in range(conv.out_channels)] for conv in filter_layers(model)
+    ]
     for batch, rows in _pieces(batches, which):
         logits, silenced = silenced_logits(model, batch)
-        with_all.append(logits[rows].cpu())
+        whole.append(logits[rows].cpu())
         for layer, filters in enumerate(silenced):
             for i, changed in enumerate(filters):
-                without[layer][i].append(changed[rows].cpu())
-        progress(sum(map(len, with_all)), len(which))
-    whole = torch.cat(with_all)
-    score = metrics(whole.softmax(1), y)[metric]
-    found = []
-    for layer, filters in enumerate(without):
-        row = []
-        for i, parts in enumerate(filters):
-            silent = torch.cat(parts)
-            drop = score - metrics(silent.softmax(1), y)[metric]
-            row.append(Importance(layer, i, drop, float((whole - silent).abs().mean())))
-        found.append(row)
-    return found
+                silent[layer][i].append(changed[rows].cpu())
+        progress(sum(map(len, whole)), len(which))
+    logits = torch.cat(whole)
+    score = metrics(logits.softmax(1), y)[metric]
+
+    def importance(layer: int, index: int) -> Importance:
+        without = torch.cat(silent[layer][index])
+        drop = score - metrics(without.softmax(1), y)[metric]
+        return Importance(layer, index, drop, float((logits - without).abs().mean()))
+
+    return [[importance(k, i) for i in range(len(parts))] for k, parts in enumerate(silent)]
 
 
 def ranked(importance: list[Importance]) -> list[Importance]:

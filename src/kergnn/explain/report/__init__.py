@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from kergnn import __version__
 from kergnn.config import ConfigError
 from kergnn.data.store import write_atomic
 from kergnn.explain.drawing import draw_filters, draw_graph, label_colors
@@ -126,7 +126,7 @@ def _page(
         "graphs": {card.id: card.links for card in graphs},
     }
     return template.render(
-        version=__version__,
+        version=version("kergnn"),
         run=subject.name,
         config=config,
         settings={k: v for k, v in config.to_dict().items() if k != "dataset"},

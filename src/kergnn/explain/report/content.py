@@ -112,9 +112,7 @@ def shown_layers(subject: Subject, threshold: float) -> list[Layer]:
     for number, pictures in enumerate(drawn):
         groups = group_isomorphic(pictures)
         group_of = {i: k for k, group in enumerate(groups) for i in group}
-        share = {
-            i: _share(pictures[group[0]], searched, shares) for group in groups for i in group
-        }
+        share = {i: _share(pictures[group[0]], searched, shares) for group in groups for i in group}
         most_drop = max(max(abs(one.drop) for one in importance[number]), 1e-9)
         most = max(max(one.contribution for one in importance[number]), 1e-9)
         cards = [
@@ -306,7 +304,7 @@ def _filter_picture(graph: nx.Graph, colors: dict[str, str]) -> Picture:
     most = max(weights, default=1.0)
     nodes = [graph.nodes[node] for node in graph]
     texts = [n.get("label", "") for n in nodes]
-    made = picture(
+    return picture(
         graph,
         texts,
         colors,
@@ -316,7 +314,6 @@ def _filter_picture(graph: nx.Graph, colors: dict[str, str]) -> Picture:
         strength=[n["strength"] for n in nodes],
         weights=[w / most for w in weights],
     )
-    return made
 
 
 def _match_view(subject: Subject, match: Match, colors: dict[str, str]) -> MatchView:
@@ -344,4 +341,3 @@ def _percent(values: Tensor) -> list[list[int]]:
 
 def _rounded(values: Tensor) -> list[float]:
     return [round(v, 2) for v in values.tolist()]
-
