@@ -89,7 +89,12 @@ for seed in arguments.seeds:
     runs.append({"seed": seed, "test": results["test"], "layers": layers})
     if seed == arguments.seeds[0]:
         figure = draw_filters(
-            subject.model, arguments.threshold, subject.one_hot_names, importance, most=8
+            subject.model,
+            arguments.threshold,
+            subject.one_hot_names,
+            importance,
+            subject.one_hot_frequency,
+            most=8,
         )
         arguments.images.mkdir(parents=True, exist_ok=True)
         figure.savefig(arguments.images / f"{name}-filters.svg", metadata={"Date": None})

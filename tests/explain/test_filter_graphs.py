@@ -55,9 +55,26 @@ def test_labels_are_those_a_node_is_most_alike():
     for graph in (first, second):  # rw is quadratic in the attributes: one sign is none
         assert [graph.nodes[n]["label"] for n in range(4)] == ["N", "N", "C", "O"]
         assert [graph.nodes[n]["sign"] for n in range(4)] == [1, -1, 1, 1]
-        assert [graph.nodes[n]["strength"] for n in range(4)] == pytest.approx([1, 0.5, 0.2, 0.5])
+        norms = torch.tensor(attributes).norm(dim=1)
+        strength = [graph.nodes[n]["strength"] for n in range(4)]
+        assert strength == pytest.approx((norms / norms.max()).tolist())
     assert "label" not in filter_graphs(model, names=["C", "N", "O"])[1][0].nodes[0]
     assert "label" not in filter_graphs(model)[0][0].nodes[0]
+
+
+def test_labels_that_are_rare_in_the_data_count_little():
+    model = make()
+    attributes = [[0.5, 2.0, 0.0], [0.0, -1.0, 3.0], [-0.4, 0.0, 0.2], [0.0, 0.0, 1.0]]
+    path = {(0, 1): 1.0, (1, 2): 1.0, (2, 3): 1.0}
+    set_filter(model.convs[0], 0, path, attributes)
+    graph = filter_graphs(model, 0.5, ["C", "N", "O"], frequency=[0.96, 0.04, 0.0])[0][0]
+    assert [graph.nodes[n]["label"] for n in range(4)] == ["C", "N", "C", "C"]
+    assert [graph.nodes[n]["sign"] for n in range(3)] == [1, -1, -1]
+    first = (0.96 * 0.25 + 0.04 * 4) ** 0.5
+    assert graph.nodes[1]["strength"] == pytest.approx(0.2 / first)
+    assert graph.nodes[3]["strength"] == 0
+    with pytest.raises(ValueError, match="frequency must have one entry for each of names"):
+        filter_graphs(model, names=["C", "N", "O"], frequency=[1.0])
 
 
 def test_labels_see_through_the_input_map():

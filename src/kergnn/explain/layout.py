@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import networkx as nx
@@ -66,17 +67,28 @@ def layout(graph: nx.Graph, atoms: Sequence[str] | None = None) -> Positions:
 
 def _part(graph: nx.Graph) -> Positions:
     """Lay out one connected part."""
-    nodes = sorted(graph, key=repr) if graph.number_of_nodes() > 1 else list(graph)
-    if len(nodes) <= 2:
-        return {node: (float(i), 0.0) for i, node in enumerate(nodes)}
-    if len(nodes) <= _EXACT_NODES:
+    number = {node: i for i, node in enumerate(graph)}
+    edges = tuple(
+        sorted((min(e), max(e)) for e in ((number[a], number[b]) for a, b in graph.edges()))
+    )
+    return dict(zip(graph, _places(len(number), edges), strict=True))
+
+
+@lru_cache(maxsize=1000)
+def _places(count: int, edges: tuple[tuple[int, int], ...]) -> list[tuple[float, float]]:
+    """Lay out a connected graph of ``count`` nodes; small ones come again and again."""
+    if count <= 2:
+        return [(float(i), 0.0) for i in range(count)]
+    graph = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(edges)
+    if count <= _EXACT_NODES:
         found = nx.kamada_kawai_layout(graph)
     else:
         start = _by_levels(graph)
-        found = nx.spring_layout(graph, pos=start, seed=0, iterations=80, k=1.2 / len(nodes) ** 0.5)
-    place = np.array([found[node] for node in graph])
-    place = _turned(_scaled(graph, place))
-    return dict(zip(graph, map(tuple, place.tolist()), strict=True))
+        found = nx.spring_layout(graph, pos=start, seed=0, iterations=80, k=1.2 / count**0.5)
+    place = _turned(_scaled(graph, np.array([found[node] for node in graph])))
+    return [(x, y) for x, y in place.tolist()]
 
 
 def _by_levels(graph: nx.Graph) -> Positions:

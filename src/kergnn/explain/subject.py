@@ -55,6 +55,14 @@ class Subject:
             return self.run.features.names
         return None
 
+    @property
+    def one_hot_frequency(self) -> list[float] | None:
+        """How often each of them occurs in the data."""
+        if self.one_hot_names is None:
+            return None
+        frequency: list[float] = self.batches.x.mean(0).tolist()
+        return frequency
+
     def node_labels(self, nodes: Tensor) -> list[str]:
         """Return what some nodes of the set are called: their first label, or nothing."""
         names = label_names(self.graphs)

@@ -13,6 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from kergnn.config import ConfigError
@@ -160,7 +161,11 @@ def _figures(
     importance = [[card.importance for card in _by_number(layer)] for layer in layers]
     made = {
         "filters": draw_filters(
-            subject.model, threshold, subject.one_hot_names, importance=importance
+            subject.model,
+            threshold,
+            subject.one_hot_names,
+            importance,
+            frequency=subject.one_hot_frequency,
         )
     }
     for card in graphs:
@@ -176,5 +181,6 @@ def _figures(
 
 def _svg(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kergnn"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()

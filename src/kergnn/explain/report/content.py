@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,8 @@ from kergnn.explain.subject import Subject
 # The report of a large set must not take longer than its training.
 _MOST_DRAWN = 250
 _NODES_MATCHED = 20_000
-_GRAPHS_SEARCHED = 200
+_GRAPHS_SEARCHED = 100
+_MINUS = "\N{MINUS SIGN}"
 _HEIGHT = 300.0
 _WIDTH = 250.0
 
@@ -61,11 +63,14 @@ class FilterCard:
 
 @dataclass(frozen=True)
 class Layer:
-    """The filters of a layer, the most important first, and their shapes."""
+    """The filters of a layer, the most important first, their shapes, and in how many graphs these
+    were looked for.
+    """
 
     number: int
     cards: list[FilterCard]
     shapes: list[tuple[str, int]]
+    searched: int
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def shown_layers(subject: Subject, threshold: float) -> list[Layer]:
     model, batches, graphs = subject.model, subject.batches, subject.graphs
     metric = subject.run.config.metric
     importance = filter_importance(model, batches, subject.split.validation, metric)
-    drawn = filter_graphs(model, threshold, subject.one_hot_names)
+    drawn = filter_graphs(model, threshold, subject.one_hot_names, subject.one_hot_frequency)
     part = _some_graphs(subject)
     matches = best_matches(model, batches, part, count=2)
     searched = to_networkx(graphs, part[:_GRAPHS_SEARCHED].tolist())
@@ -133,8 +138,8 @@ def shown_layers(subject: Subject, threshold: float) -> list[Layer]:
             )
             for one in ranked(importance[number])
         ]
-        shapes = [(str(shape(pictures[group[0]])), len(group)) for group in groups]
-        layers.append(Layer(number + 1, cards, shapes))
+        shapes = Counter(card.shape for card in cards).most_common()
+        layers.append(Layer(number + 1, cards, shapes, len(searched)))
     return layers
 
 
@@ -215,7 +220,7 @@ class _View:
             note=self._note(),
             centre=None if self.centre is None else position[self.centre],
             drawn=shown,
-            picture=picture(shown, labels, colors, _WIDTH, _HEIGHT),
+            picture=picture(shown, labels, colors, _WIDTH, _HEIGHT, shrink=True),
             panels=self._panels(found),
             edge_mask=[mask[edge] for edge in edges],
             links={
@@ -303,7 +308,8 @@ def _filter_picture(graph: nx.Graph, colors: dict[str, str]) -> Picture:
     weights = [w for *_, w in graph.edges(data="weight")]
     most = max(weights, default=1.0)
     nodes = [graph.nodes[node] for node in graph]
-    texts = [n.get("label", "") for n in nodes]
+    colors = {**colors, **{f"{_MINUS}{name}": color for name, color in colors.items()}}
+    texts = [("" if n.get("sign", 1) > 0 else _MINUS) + n.get("label", "") for n in nodes]
     return picture(
         graph,
         texts,

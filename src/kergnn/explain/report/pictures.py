@@ -66,6 +66,7 @@ def picture(
     unit: float = 30.0,
     strength: Sequence[float] | None = None,
     weights: Sequence[float] | None = None,
+    shrink: bool = False,
 ) -> Picture:
     """Return a graph fitted into a box; edges are at most ``unit`` pixels long.
 
@@ -74,10 +75,11 @@ def picture(
         labels: a text for every node.
         colors: a colour for every text.
         width: width of the box.
-        height: largest height; the box is as high as it must be.
+        height: height of the box.
         unit: length of an edge, if the box is large enough.
         strength: sizes of the nodes, relative to the largest.
         weights: widths of the edges, relative to the largest.
+        shrink: whether the box is only as high as it must be.
     """
     place = layout(graph, labels if are_atoms(labels) else None)
     points = np.array([place[node] for node in graph]).reshape(-1, 2)
@@ -88,7 +90,7 @@ def picture(
     span = np.maximum(high - low, 1e-9)
     margin = 14.0
     scale = min(unit, (width - 2 * margin) / span[0], (height - 2 * margin) / span[1])
-    box = min(height, span[1] * scale + 2 * margin)
+    box = min(height, span[1] * scale + 2 * margin) if shrink else height
     points = (points - (low + high) / 2) * scale + [width / 2, box / 2]
     radius = float(np.clip(0.32 * scale, 2.2, 9.5))
     sizes = [1.0] * len(points) if strength is None else [0.6 + 0.4 * s for s in strength]
@@ -106,7 +108,7 @@ def picture(
     return Picture(width, round(box, 1), spots, lines)
 
 
-CHART = (430.0, 170.0, 40.0, 24.0)  # width, height, left and bottom margin
+CHART = (430.0, 186.0, 40.0, 24.0)  # width, height, left and bottom margin
 
 
 def chart(title: str, series: dict[str, list[float]], best: int, top: float | None) -> Chart:
