@@ -26,7 +26,7 @@ def test_auc_is_the_mean_over_graphs_with_a_motif():
     found = truth_auc(scores, truths)
     assert found.count == 2
     assert found.mean == pytest.approx((0.5 + 0) / 2)
-    assert found.pooled == pytest.approx(2 / 6)
+    assert found.pooled == pytest.approx(1 / 6)
     with pytest.raises(ValueError, match="no graph with a motif"):
         truth_auc(scores[2:], truths[2:])
 
@@ -67,13 +67,17 @@ def test_fidelity_of_a_model_that_needs_all_edges():
     assert int(found.target) == 1
     scores = fidelity_scores(model, [found], keep=0.5)
     assert scores.positive == 1
-    assert scores.drop > scores.random_drop
+    assert scores.drop > 0.5
+    everything = fidelity_scores(model, [found], keep=1.0)
+    assert everything.drop == everything.random_drop > scores.drop - 1e-6
+    assert everything.negative == 0
     found.edge_mask = torch.zeros_like(found.edge_mask)
     found.edge_mask[[4, 10]] = 1  # the edge 3-4 alone
     wrong = fidelity_scores(model, [found], keep=0.1)
     assert wrong.positive == 0
     assert wrong.negative == 1
     assert wrong.characterization == 0
+    assert wrong.drop < scores.drop
 
 
 def test_stability_is_a_rank_correlation():

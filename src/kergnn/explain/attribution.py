@@ -46,8 +46,7 @@ def explain(
     target: int | None = None,
     *,
     index: int | None = None,
-    method: str = "walks",
-    contrast: bool = False,
+    method: str | None = None,
 ) -> Explanation:
     """Explain one logit of a KerGNN by the nodes and edges of a graph.
 
@@ -57,10 +56,11 @@ def explain(
             :class:`kergnn.EgoSubgraphs` stored are used, otherwise they are built.
         target: the class, ``None`` for the predicted one.
         index: for a model of nodes, the node whose class is explained.
-        method: ``"walks"`` for layer-wise shares by exact kernel contributions, ``"gradient"`` for
-            input times gradient all the way (its sum is not the logit), ``"readout"`` for the
-            exact shares of the nodes' features in the head, summed over the layers.
-        contrast: explain the target's logit minus the mean of the others, not the logit itself.
+        method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
+            the exact shares of the nodes' features in the head, summed over the layers, where an
+            edge has the mean of its two ends; ``"gradient"`` for input times gradient all the way,
+            whose sum is not the logit. ``None`` is ``"readout"`` for a model with the readout
+            ``"evidence"`` and ``"walks"`` for others.
 
     Returns:
         an ``Explanation`` with
@@ -68,15 +68,18 @@ def explain(
         - ``node_mask`` (N, 1) and ``edge_mask`` (E,): the positive contributions, divided by the
           largest;
         - ``node_contribution`` (N,) and ``edge_contribution`` (E,): with their signs. The share of
-          an edge is split between its entries in ``edge_index``;
+          an edge is split between its entries in ``edge_index`` (not for ``"readout"``);
         - ``layer_contribution`` (L + 1, N): the exact shares in the head, by layer;
-        - ``baseline``: what belongs to no node, so that it and the nodes sum to ``explained``,
-          the logit (not for ``"gradient"``, where it is 0);
+        - ``baseline``: what belongs to no node, so that it and the nodes sum to the logit (not for
+          ``"gradient"``, where it is 0);
         - ``prediction`` (1, classes): all logits; ``target`` (1,): the class.
     """
     if not isinstance(model, KerGNN):
         raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
-    check_choice("method", method, METHODS)
+    evidence = model.task == "graph" and model.readout == "evidence"
+    if method is None:
+        method = "readout" if evidence else "walks"
+    check_choice("method", method, [None, *METHODS])
     if data.x is None or data.edge_index is None:
         raise ValueError("data must have x and edge_index")
     count = data.num_nodes
@@ -98,23 +101,22 @@ def explain(
     elif not 0 <= target < len(logits):
         raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
     output = trace.outputs[:, target]
-    if contrast and len(logits) > 1:
-        output = output - (trace.outputs.sum(1) - output) / (len(logits) - 1)
-    explained = output.sum()
+    logit = output.sum()
 
     kernel_values = [K for layer in trace.layers for K, _ in layer]
     inputs = [trace.x, *trace.readout, *kernel_values]
     options = {"allow_unused": True, "materialize_grads": True}
-    grad_x, *rest = torch.autograd.grad(explained, inputs, **options)
+    grad_x, *rest = torch.autograd.grad(logit, inputs, **options)
     of_readout, of_kernels = rest[: len(trace.readout)], rest[len(trace.readout) :]
     layer = _layer_shares(model, trace, of_readout, index)
-    if method != "readout":
-        nodes = (trace.x * grad_x).sum(1).detach()
-    else:
-        evidence = model.task == "graph" and model.readout == "evidence"
+    if method == "readout":
         nodes = output.detach() if evidence else layer.sum(0)
-    edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method != "gradient")
-    explained = explained.detach()
+        edges = nodes[data.edge_index].mean(0)
+        edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
+    else:
+        nodes = (trace.x * grad_x).sum(1).detach()
+        edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method == "walks")
+    logit = logit.detach()
     return Explanation(
         x=data.x,
         edge_index=data.edge_index,
@@ -123,8 +125,7 @@ def explain(
         node_contribution=nodes,
         edge_contribution=edges,
         layer_contribution=layer,
-        baseline=explained - nodes.sum() if method != "gradient" else torch.zeros_like(explained),
-        explained=explained,
+        baseline=torch.zeros_like(logit) if method == "gradient" else logit - nodes.sum(),
         prediction=logits.detach().unsqueeze(0),
         target=torch.tensor([target], device=logits.device),
     )
