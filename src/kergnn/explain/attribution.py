@@ -58,8 +58,8 @@ def explain(
         index: for a model of nodes, the node whose class is explained.
         method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
             the exact shares of the nodes' features in the head, summed over the layers, where an
-            edge has the mean of its two ends; ``"gradient"`` for input times gradient all the way,
-            whose sum is not the logit. ``None`` is ``"readout"`` for a model with the readout
+            edge has the smaller share of its two ends and a tenth of their mean; ``"gradient"`` for
+            input times gradient all the way, whose sum is not the logit. ``None`` is ``"readout"`` for a model with the readout
             ``"evidence"`` and ``"walks"`` for others.
 
     Returns:
@@ -74,20 +74,8 @@ def explain(
           ``"gradient"``, where it is 0);
         - ``prediction`` (1, classes): all logits; ``target`` (1,): the class.
     """
-    if not isinstance(model, KerGNN):
-        raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
-    evidence = model.task == "graph" and model.readout == "evidence"
-    if method is None:
-        method = "readout" if evidence else "walks"
-    check_choice("method", method, [None, *METHODS])
-    if data.x is None or data.edge_index is None:
-        raise ValueError("data must have x and edge_index")
-    count = data.num_nodes
-    if model.task == "node" and (index is None or not 0 <= index < count):
-        raise ValueError(f"index is {index!r}: it must be a node, from 0 to {count - 1}")
-    if model.task == "graph" and index is not None:
-        raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
-
+    method = _checked_method(model, data, index, method)
+    assert isinstance(model, KerGNN)
     was_training = model.training
     model.eval()
     try:
@@ -101,22 +89,18 @@ def explain(
     elif not 0 <= target < len(logits):
         raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
     output = trace.outputs[:, target]
-    logit = output.sum()
 
-    kernel_values = [K for layer in trace.layers for K, _ in layer]
-    inputs = [trace.x, *trace.readout, *kernel_values]
-    options = {"allow_unused": True, "materialize_grads": True}
-    grad_x, *rest = torch.autograd.grad(logit, inputs, **options)
-    of_readout, of_kernels = rest[: len(trace.readout)], rest[len(trace.readout) :]
+    of_x, of_readout, of_kernels = _gradients(trace, output.sum())
     layer = _layer_shares(model, trace, of_readout, index)
     if method == "readout":
-        nodes = output.detach() if evidence else layer.sum(0)
-        edges = nodes[data.edge_index].mean(0)
+        nodes = output.detach() if _has_evidence(model) else layer.sum(0)
+        ends = nodes[data.edge_index]
+        edges = ends.amin(0) + 0.1 * ends.mean(0)  # both ends count; where one has nothing, the other
         edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
     else:
-        nodes = (trace.x * grad_x).sum(1).detach()
+        nodes = (trace.x * of_x).sum(1).detach()
         edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method == "walks")
-    logit = logit.detach()
+    rest = logits[target].detach() - nodes.sum()
     return Explanation(
         x=data.x,
         edge_index=data.edge_index,
@@ -125,10 +109,28 @@ def explain(
         node_contribution=nodes,
         edge_contribution=edges,
         layer_contribution=layer,
-        baseline=torch.zeros_like(logit) if method == "gradient" else logit - nodes.sum(),
+        baseline=torch.zeros_like(rest) if method == "gradient" else rest,
         prediction=logits.detach().unsqueeze(0),
         target=torch.tensor([target], device=logits.device),
     )
+
+
+def _checked_method(model: nn.Module, data: Data, index: int | None, method: str | None) -> str:
+    """Return the method that ``None`` stands for, after a look at the arguments."""
+    if not isinstance(model, KerGNN):
+        raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
+    check_choice("method", method, [None, *METHODS])
+    if data.x is None or data.edge_index is None:
+        raise ValueError("data must have x and edge_index")
+    if model.task == "node" and (index is None or not 0 <= index < data.num_nodes):
+        raise ValueError(f"index is {index!r}: it must be a node, from 0 to {data.num_nodes - 1}")
+    if model.task == "graph" and index is not None:
+        raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
+    return method or ("readout" if _has_evidence(model) else "walks")
+
+
+def _has_evidence(model: KerGNN) -> bool:
+    return model.task == "graph" and model.readout == "evidence"
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: b
         layers.append(kept)
     if model.task == "node":
         readout = [f[index : index + 1] for f in features] if index is not None else []
-    elif model.readout == "evidence":
+    elif _has_evidence(model):
         readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
     else:
         readout = [f.sum(0, keepdim=True) for f in features]
@@ -180,6 +182,8 @@ def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: b
     out = _normalized(first, torch.cat(readout, dim=1))
     for module in head:
         out = module(out)
+    if _has_evidence(model):
+        out = out - out.mean(1, keepdim=True)
     return _Trace(x, features, readout, layers, ego, out)
 
 
@@ -256,6 +260,14 @@ def _normalized(norm: nn.Module, h: Tensor) -> Tensor:
         return centred * scale * norm.weight + norm.bias
     out: Tensor = norm(h)
     return out
+
+
+def _gradients(trace: _Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Return the derivatives by the input, by what the head sees and by the kernel values."""
+    kernel_values = [K for layer in trace.layers for K, _ in layer]
+    inputs = [trace.x, *trace.readout, *kernel_values]
+    of_x, *rest = torch.autograd.grad(logit, inputs, allow_unused=True, materialize_grads=True)
+    return of_x, rest[: len(trace.readout)], rest[len(trace.readout) :]
 
 
 def _layer_shares(

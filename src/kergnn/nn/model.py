@@ -42,7 +42,8 @@ class KerGNN(nn.Module):
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; or ``"evidence"``: the head sits
-            on every node, and a graph's logits are the sums of what it says of its nodes.
+            on every node, its mean over the classes is taken off, and a graph's logits are the sums
+            of this evidence of its nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
@@ -51,8 +52,8 @@ class KerGNN(nn.Module):
         hard_edges: see :class:`GraphFilters`.
         edge_penalty: weight of the mean size of the filters' edges in :attr:`auxiliary_loss`,
             which training adds to its loss.
-        evidence_penalty: the same for the mean size of the nodes' evidence, each node's mean over
-            the classes taken off; for the readout ``"evidence"``.
+        evidence_penalty: the same for the mean size of the nodes' evidence, so that few nodes have
+            any; for the readout ``"evidence"``.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -226,8 +227,9 @@ class KerGNN(nn.Module):
             features = self._read_out(features, batch, num_graphs)
         out: Tensor = self.head(torch.cat(features, dim=1))
         if self.task == "graph" and self.readout == "evidence":
+            out = out - out.mean(1, keepdim=True)
             if self.evidence_penalty and self.training:
-                self._evidence_size = _size(out)
+                self._evidence_size = out.abs().mean()
             (out,) = self._read_out([out], batch, num_graphs)
         return out
 
@@ -260,16 +262,6 @@ class KerGNN(nn.Module):
             return totals
         count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(1)
         return [total / count for total in totals]
-
-
-def _size(out: Tensor) -> Tensor:
-    import os
-    kind = os.environ.get("EVK", "abs")
-    if kind == "abs":
-        return out.abs().mean()
-    if kind == "log":
-        return (out.abs() / 0.1).log1p().mul(0.1).mean()
-    return (out.abs() + 1e-3).sqrt().mean()
 
 
 def _norm(name: str | None, channels: int) -> nn.Module:
