@@ -106,7 +106,8 @@ def draw_graph(
         colors = label_colors(labels)
         shown = {"c": [colors[label] for label in labels]}
     size = 36 if many else 230 * (scale / 0.45) ** 2
-    drawn = axes.scatter(*points.T, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
+    x, y = points.T
+    drawn = axes.scatter(x, y, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
     if values is not None:
         figure.colorbar(drawn, ax=axes, shrink=0.7, aspect=18, pad=0.01)
     if not many:
@@ -123,6 +124,7 @@ def draw_filters(
     threshold: float = 0.5,
     names: Sequence[str] | None = None,
     importance: list[list[Importance]] | None = None,
+    frequency: Sequence[float] | None = None,
     most: int | None = None,
     columns: int = 8,
 ) -> Figure:
@@ -137,32 +139,31 @@ def draw_filters(
         names: see :func:`~kergnn.explain.filter_graphs`.
         importance: what :func:`~kergnn.explain.filter_importance` returned; without it filters
             stand in their own order.
+        frequency: see :func:`~kergnn.explain.filter_graphs`.
         most: how many filters of a layer to draw; all by default.
         columns: how many filters stand in a row.
     """
-    layers = filter_graphs(model, threshold, names)
+    layers = filter_graphs(model, threshold, names, frequency)
     colors = label_colors(names or [])
     counts = [len(graphs) if most is None else min(most, len(graphs)) for graphs in layers]
     rows = sum(-(-count // columns) for count in counts)
     width, height = 1.35, 1.75
     # One axes for all: an axes for each of many filters takes seconds.
-    figure = Figure(
-        figsize=(width * columns + 0.2, height * rows + 0.45 * len(layers)), layout="constrained"
-    )
-    axes = figure.add_subplot()
+    figure = Figure(figsize=(width * columns, height * rows + 0.47 * len(layers)))
+    axes = figure.add_axes((0, 0, 1, 1))
     top = 0.0
     for number, graphs in enumerate(layers):
         axes.text(-0.45, top + 0.1, f"Layer {number + 1}", fontsize=11, fontweight="bold")
-        order = [(i, None) for i in range(len(graphs))]
-        if importance is not None:
-            order = [(one.index, one) for one in ranked(importance[number])]  # type: ignore[misc]
-        for k, (i, one) in enumerate(order[: counts[number]]):
+        known = None if importance is None else ranked(importance[number])
+        for k in range(counts[number]):
+            i = k if known is None else known[k].index
             at = np.array([k % columns, top - 0.55 - 1.3 * (k // columns)])
             _cell(axes, graphs[i], at, colors)
             caption = f"{number + 1}.{i + 1}  {shape(graphs[i])}"
-            if one is not None:
-                caption += f"\ndrop {100 * one.drop:+.1f} pp, logit {one.contribution:.2f}"
-            axes.text(*(at - [0, 0.5]), caption, ha="center", va="top", fontsize=6)
+            if known is not None:
+                drop, contribution = known[k].drop, known[k].contribution
+                caption += f"\ndrop {100 * drop:+.1f} pp, logit {contribution:.2f}"
+            axes.text(at[0], at[1] - 0.5, caption, ha="center", va="top", fontsize=6)
         top -= 1.3 * -(-counts[number] // columns) + 0.35
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(top + 0.1, 0.3), aspect="equal")
     axes.axis("off")
@@ -180,17 +181,15 @@ def _cell(axes: Any, graph: nx.Graph, at: NDArray[Any], colors: dict[str, str]) 
     points = at + 0.68 * (points - (points.max(0) + points.min(0)) / 2) / span
     spots = dict(zip(graph, map(tuple, points.tolist()), strict=True))
     _edges(axes, graph, spots, [w for *_, w in graph.edges(data="weight")])
-    strength = np.array([graph.nodes[node]["strength"] for node in graph])
-    labels = [graph.nodes[node].get("label") for node in graph]
-    fill = [colors[label] if label else _STRENGTH(s) for label, s in zip(labels, strength)]
-    axes.scatter(
-        *points.T, s=30 + 90 * strength, c=fill, edgecolors="#333333", linewidths=0.7, zorder=2
-    )
-    for node, (x, y) in spots.items():
-        if "label" in graph.nodes[node]:
-            sign = "" if graph.nodes[node]["sign"] > 0 else "−"  # noqa: RUF001
-            text = f"{sign}{graph.nodes[node]['label']}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=5.5, zorder=3)
+    nodes = [graph.nodes[node] for node in graph]
+    strength = np.array([node["strength"] for node in nodes])
+    fill = [colors.get(n.get("label"), _STRENGTH(n["strength"])) for n in nodes]
+    x, y = points.T
+    axes.scatter(x, y, s=30 + 90 * strength, c=fill, edgecolors="#333333", linewidths=0.7, zorder=2)
+    for node, spot in zip(nodes, spots.values(), strict=True):
+        if "label" in node:
+            text = node["label"] if node["sign"] > 0 else f"\N{MINUS SIGN}{node['label']}"
+            axes.text(*spot, text, ha="center", va="center", fontsize=5.5, zorder=3)
 
 
 def _edges(axes: Any, graph: nx.Graph, place: Any, values: Any) -> None:

@@ -42,7 +42,10 @@ def filter_layers(model: nn.Module) -> list[KerGNNConv]:
 
 
 def filter_graphs(
-    model: KerGNN, threshold: float = 0.5, names: Sequence[str] | None = None
+    model: KerGNN,
+    threshold: float = 0.5,
+    names: Sequence[str] | None = None,
+    frequency: Sequence[float] | None = None,
 ) -> list[list[nx.Graph]]:
     """Return the filters as graphs, layer by layer.
 
@@ -51,14 +54,17 @@ def filter_graphs(
     ``attributes`` and a ``strength``: their norm, relative to the filter's strongest node.
 
     With ``names``, a node of the first layer has as ``attributes`` its similarity with an input
-    node of every name, the input map included, and as ``label`` the name with the strongest one,
-    whose ``sign`` is 1 or -1. Only relative signs matter to kernels that are quadratic in the
-    attributes (``rw``, ``drw``): there the strongest similarity of a filter is made positive.
+    node of every name, the input map included, and as ``label`` the name it responds to most: the
+    one with the largest square of the similarity times its ``frequency``, summed to the strength.
+    The similarity's ``sign`` is 1 or -1. Only relative signs matter to kernels that are quadratic
+    in the attributes (``rw``, ``drw``): there the strongest response of a filter is made positive.
 
     Args:
         model: a trained :class:`~kergnn.KerGNN`.
         threshold: from 0, every edge, to 1, the strongest only.
         names: names of the input features, where these are one-hot.
+        frequency: how often each of them occurs; without it they count alike. What is rare is
+            hardly trained, and keeps the similarities it was drawn with.
     """
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold is {threshold!r}: it must be from 0 to 1")
@@ -68,16 +74,22 @@ def filter_graphs(
             f"names has {len(names)} entries: it must have one for each of the "
             f"{model.in_channels} input features"
         )
+    if frequency is not None and (names is None or len(frequency) != len(names)):
+        raise ValueError("frequency must have one entry for each of names")
     found = []
     for number, conv in enumerate(layers):
         adjacency, attributes = conv.filters()
         known = names if number == 0 else None
+        weight = attributes.new_ones(attributes.size(2))
         if known is not None:
             attributes = attributes @ _mapped_units(model).T
+            weight = attributes.new_ones(len(known))
+            if frequency is not None:
+                weight = attributes.new_tensor(frequency)
         kernels = [name for name, count in conv.kernels.items() for _ in range(count)]
         found.append(
             [
-                _graph(adjacency[i], _oriented(attributes[i], kernels[i]), threshold, known)
+                _graph(adjacency[i], attributes[i], weight, threshold, known, kernels[i])
                 for i in range(len(kernels))
             ]
         )
@@ -145,31 +157,37 @@ def filter_importance(
     if len(which) == 0:
         raise ValueError("which is empty: importance needs at least one graph or node")
     y = batches.y[which].cpu()
-    with_all: list[Tensor] = []
-    without: list[list[list[Tensor]]] = [[[] for _ in range(c.out_channels)] for c in filter_layers(model)]
+    whole: list[Tensor] = []
+    silent: list[list[list[Tensor]]] = [
+        [[] for _ in range(conv.out_channels)] for conv in filter_layers(model)
+    ]
     for batch, rows in _pieces(batches, which):
         logits, silenced = silenced_logits(model, batch)
-        with_all.append(logits[rows].cpu())
+        whole.append(logits[rows].cpu())
         for layer, filters in enumerate(silenced):
             for i, changed in enumerate(filters):
-                without[layer][i].append(changed[rows].cpu())
-        progress(sum(map(len, with_all)), len(which))
-    whole = torch.cat(with_all)
-    score = metrics(whole.softmax(1), y)[metric]
-    found = []
-    for layer, filters in enumerate(without):
-        row = []
-        for i, parts in enumerate(filters):
-            silent = torch.cat(parts)
-            drop = score - metrics(silent.softmax(1), y)[metric]
-            row.append(Importance(layer, i, drop, float((whole - silent).abs().mean())))
-        found.append(row)
-    return found
+                silent[layer][i].append(changed[rows].cpu())
+        progress(sum(map(len, whole)), len(which))
+    logits = torch.cat(whole)
+    score = _score(metric, logits, y)
+
+    def importance(layer: int, index: int) -> Importance:
+        without = torch.cat(silent[layer][index])
+        drop = score - _score(metric, without, y)
+        return Importance(layer, index, drop, float((logits - without).abs().mean()))
+
+    return [[importance(k, i) for i in range(len(parts))] for k, parts in enumerate(silent)]
 
 
 def ranked(importance: list[Importance]) -> list[Importance]:
     """Return the most important first: by drop, then, since small parts tie, by contribution."""
     return sorted(importance, key=lambda one: (-one.drop, -one.contribution))
+
+
+def _score(metric: str, logits: Tensor, y: Tensor) -> float:
+    if metric == "accuracy":  # once for every filter: without all that scikit-learn checks
+        return float((logits.argmax(1) == y).double().mean())
+    return metrics(logits.softmax(1), y)[metric]
 
 
 def _pieces(batches: GraphBatches, which: Tensor) -> Iterator[tuple[Batch, Tensor]]:
@@ -210,25 +228,27 @@ def _mapped_units(model: KerGNN) -> Tensor:
     return mapped
 
 
-def _oriented(attributes: Tensor, kernel: str) -> Tensor:
-    strongest = attributes.flatten()[attributes.abs().argmax()]
-    return -attributes if kernel in ("rw", "drw") and strongest < 0 else attributes
-
-
 def _graph(
-    adjacency: Tensor, attributes: Tensor, threshold: float, names: Sequence[str] | None
+    adjacency: Tensor,
+    attributes: Tensor,
+    weight: Tensor,
+    threshold: float,
+    names: Sequence[str] | None,
+    kernel: str,
 ) -> nx.Graph:
     keep = (adjacency > 0) & (adjacency >= threshold * adjacency.max())
-    nodes = keep.any(1).nonzero().flatten().tolist()
-    sizes = attributes.abs().amax(1) if names else attributes.norm(dim=1)
-    sizes = sizes / sizes.max().clamp(min=1e-12)
+    response = attributes * weight.sqrt()
+    if kernel in ("rw", "drw") and response.flatten()[response.abs().argmax()] < 0:
+        attributes, response = -attributes, -response
+    size = response.norm(dim=1)
+    size = size / size.max().clamp(min=1e-12)
     graph = nx.Graph()
-    for node in nodes:
-        row = attributes[node]
-        graph.add_node(node, attributes=row.tolist(), strength=float(sizes[node]))
+    for node in keep.any(1).nonzero().flatten().tolist():
+        graph.add_node(node, attributes=attributes[node].tolist(), strength=float(size[node]))
         if names is not None:
-            best = int(row.abs().argmax())
-            graph.nodes[node].update(label=names[best], sign=1 if row[best] >= 0 else -1)
+            best = int(response[node].abs().argmax())
+            sign = 1 if response[node, best] >= 0 else -1
+            graph.nodes[node].update(label=names[best], sign=sign)
     for a, b in keep.triu().nonzero().tolist():
         graph.add_edge(a, b, weight=float(adjacency[a, b]))
     return graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import networkx as nx
@@ -19,9 +20,9 @@ _ATOMS = {
     "MUTAG": "C N O F I Cl Br",
     "Mutagenicity": "C O Cl H N F Br S P I Na K Li Ca",
 }
-_ELEMENTS = frozenset(
-    "H B C N O F Na Mg Al Si P S Cl K Ca Ti Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Ag Cd Sn Sb Te I "
-    "Li Be Pt Au Hg Tl Pb Bi".split()
+_ELEMENTS = (
+    " H B C N O F Na Mg Al Si P S Cl K Ca Ti Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Ag Cd Sn Sb Te I "
+    "Li Be Pt Au Hg Tl Pb Bi "
 )
 _EXACT_NODES = 70
 
@@ -39,7 +40,7 @@ def label_names(graphs: GraphSet) -> list[str] | None:
 
 def are_atoms(names: Sequence[str] | None) -> bool:
     """Return whether all names are chemical symbols."""
-    return bool(names) and all(name in _ELEMENTS for name in names or ())
+    return bool(names) and all(name.isalpha() and f" {name} " in _ELEMENTS for name in names or ())
 
 
 def layout(graph: nx.Graph, atoms: Sequence[str] | None = None) -> Positions:
@@ -66,37 +67,47 @@ def layout(graph: nx.Graph, atoms: Sequence[str] | None = None) -> Positions:
 
 def _part(graph: nx.Graph) -> Positions:
     """Lay out one connected part."""
-    nodes = sorted(graph, key=repr) if graph.number_of_nodes() > 1 else list(graph)
-    if len(nodes) <= 2:
-        return {node: (float(i), 0.0) for i, node in enumerate(nodes)}
-    if len(nodes) <= _EXACT_NODES:
+    number = {node: i for i, node in enumerate(graph)}
+    edges = tuple(
+        sorted((min(e), max(e)) for e in ((number[a], number[b]) for a, b in graph.edges()))
+    )
+    return dict(zip(graph, _places(len(number), edges), strict=True))
+
+
+@lru_cache(maxsize=1000)
+def _places(count: int, edges: tuple[tuple[int, int], ...]) -> list[tuple[float, float]]:
+    """Lay out a connected graph of ``count`` nodes; small ones come again and again."""
+    if count <= 2:
+        return [(float(i), 0.0) for i in range(count)]
+    graph = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(edges)
+    if count <= _EXACT_NODES:
         found = nx.kamada_kawai_layout(graph)
     else:
         start = _by_levels(graph)
-        found = nx.spring_layout(graph, pos=start, seed=0, iterations=80, k=1.2 / len(nodes) ** 0.5)
-    place = np.array([found[node] for node in graph])
-    place = _turned(_scaled(graph, place))
-    return dict(zip(graph, map(tuple, place.tolist()), strict=True))
+        found = nx.spring_layout(graph, pos=start, seed=0, iterations=80, k=1.2 / count**0.5)
+    place = _turned(_scaled(graph, np.array([found[node] for node in graph])))
+    return [(x, y) for x, y in place.tolist()]
 
 
 def _by_levels(graph: nx.Graph) -> Positions:
     """Return rings around the node of largest degree, by distance: where springs start."""
     centre = max(graph, key=graph.degree)
     tree = nx.bfs_tree(graph, centre)
-    weight = {node: 1 for node in tree}
+    weight = dict.fromkeys(tree, 1)
     for node in reversed(list(nx.topological_sort(tree))):
         for parent in tree.predecessors(node):
             weight[parent] += weight[node]
     place: Positions = {centre: (0.0, 0.0)}
-    span = {centre: (0.0, 2 * math.pi)}
-    depth = {centre: 0}
+    span, used, depth = {centre: 2 * math.pi}, {centre: 0.0}, {centre: 0}
     for parent, child in nx.bfs_edges(tree, centre):
-        start, stop = span[parent]
-        share = (stop - start) * weight[child] / max(weight[parent] - 1, 1)
-        used = span.setdefault(("used", parent), (start, start))[1]
-        span["used", parent] = (start, used + share)
-        span[child], depth[child] = (used, used + share), depth[parent] + 1
-        angle, radius = used + share / 2, depth[child] / 4
+        # A child has a part of its parent's angle by the number of nodes behind it.
+        share = span[parent] * weight[child] / max(weight[parent] - 1, 1)
+        angle, depth[child] = used[parent] + share / 2, depth[parent] + 1
+        span[child], used[child] = share, used[parent]
+        used[parent] += share
+        radius = depth[child] / 4
         place[child] = (radius * math.cos(angle), radius * math.sin(angle))
     return place
 
@@ -129,7 +140,8 @@ def _scaled(graph: nx.Graph, place: NDArray[Any]) -> NDArray[Any]:
     ends = np.array([(number[a], number[b]) for a, b in graph.edges()]).reshape(-1, 2).astype(int)
     lengths = np.linalg.norm(place[ends[:, 0]] - place[ends[:, 1]], axis=1)
     mean = lengths.mean() if len(lengths) else 1.0
-    return (place - place.mean(0)) / (mean if mean > 1e-9 else 1.0)
+    scaled: NDArray[Any] = (place - place.mean(0)) / (mean if mean > 1e-9 else 1.0)
+    return scaled
 
 
 def _turned(place: NDArray[Any]) -> NDArray[Any]:
@@ -140,7 +152,8 @@ def _turned(place: NDArray[Any]) -> NDArray[Any]:
     if values[1] < 1.2 * values[0]:
         return place
     long = vectors[:, 1] * (1 if vectors[np.abs(vectors[:, 1]).argmax(), 1] > 0 else -1)
-    return place @ np.stack([long, [-long[1], long[0]]], axis=1)
+    turned: NDArray[Any] = place @ np.stack([long, [-long[1], long[0]]], axis=1)
+    return turned
 
 
 def _packed(parts: list[Positions]) -> Positions:
