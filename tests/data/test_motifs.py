@@ -70,9 +70,7 @@ def test_rewiring_keeps_all_degrees():
 
 def test_hexagons_and_triangles_have_equal_degrees():
     graphs = hexagons(20)
-    degrees = [
-        graphs.degree[graphs.graph_of == g].sort().values.tolist() for g in range(20)
-    ]
+    degrees = [graphs.degree[graphs.graph_of == g].sort().values.tolist() for g in range(20)]
     assert degrees[0::2] == degrees[1::2]
     for g in range(20):
         cycles = nx.cycle_basis(as_networkx(graphs, g))

@@ -6,9 +6,11 @@ import torch
 from torch_geometric.data import Data
 
 from kergnn import KerGNN
+from kergnn.data import hexagons
 from kergnn.explain import explain
 from kergnn.explain.metrics import (
     existence_rate,
+    explanation_metrics,
     fidelity_scores,
     filter_similarity,
     recovered,
@@ -96,12 +98,10 @@ def test_similarity_of_filters_is_their_kernel():
     conv = KerGNN(3, 4, 2, num_layers=1, filter_size=4).double().convs[0]
     B, W = conv.filters()
     W = W / W.flatten(1).norm(dim=1).view(-1, 1, 1)
-    K = torch.stack(
-        [
-            torch.stack([sum(kronecker_kernel(B[i], W[i], B[j], W[j], p) for p in range(3)) for j in range(4)])
-            for i in range(4)
-        ]
-    )
+    K = torch.zeros(4, 4, dtype=torch.float64)
+    for i in range(4):
+        for j in range(4):
+            K[i, j] = sum(kronecker_kernel(B[i], W[i], B[j], W[j], p) for p in range(3))
     norm = K.diagonal().sqrt()
     torch.testing.assert_close(filter_similarity(conv), K / norm.outer(norm))
 
@@ -116,6 +116,24 @@ def test_equal_filters_are_redundant():
     assert before[0] < 0.99
     assert after[0] == pytest.approx(1, abs=1e-5)
     assert after[1] == before[1]
+
+
+def test_a_model_is_measured_in_one_call():
+    torch.manual_seed(0)
+    graphs = hexagons(12)
+    x = torch.ones(graphs.num_nodes, 1)
+    options = {"num_layers": 2, "filter_size": 3, "engine": "torch"}
+    model = KerGNN(1, 4, 2, **options).eval()
+    found = explanation_metrics(model, graphs, x, torch.arange(12), limit=4)
+    assert set(found) == {
+        "edge_auc", "node_auc", "fidelity_plus", "fidelity_minus", "characterization",
+        "ablation_drop", "random_drop", "existence_rate", "redundancy_1", "redundancy_2",
+    }  # fmt: skip
+    made = [explain(model, d, int(d.y)) for d in graphs.to_data_list(x)[:4]]
+    truth = [d.node_truth for d in graphs.to_data_list(x)[:4]]
+    assert found["node_auc"] == truth_auc([e.node_contribution for e in made], truth).mean
+    nodes = KerGNN(1, 4, 2, task="node", **options)
+    assert "fidelity_plus" not in explanation_metrics(nodes, graphs, x, torch.arange(12))
 
 
 def test_existence_and_recovery():

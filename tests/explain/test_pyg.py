@@ -41,7 +41,9 @@ def test_weights_of_one_change_nothing(options):
     torch.testing.assert_close(module(x, both, batch), model(x, both, batch, 2))
 
 
-@pytest.mark.parametrize("options", [o for o in OPTIONS if "max_nodes" not in o and "drw" not in str(o)])
+@pytest.mark.parametrize(
+    "options", [o for o in OPTIONS if "max_nodes" not in o and "drw" not in str(o)]
+)
 def test_weights_of_zero_take_edges_away(options):
     """Without the third edge the graph has other ego-graphs, of other sizes."""
     model = make(**options)

@@ -59,8 +59,8 @@ def explain(
         method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
             the exact shares of the nodes' features in the head, summed over the layers, where an
             edge has the smaller share of its two ends and a tenth of their mean; ``"gradient"`` for
-            input times gradient all the way, whose sum is not the logit. ``None`` is ``"readout"`` for a model with the readout
-            ``"evidence"`` and ``"walks"`` for others.
+            input times gradient all the way, whose sum is not the logit. ``None`` is ``"readout"``
+            for a model with the readout ``"evidence"`` and ``"walks"`` for others.
 
     Returns:
         an ``Explanation`` with
@@ -95,7 +95,9 @@ def explain(
     if method == "readout":
         nodes = output.detach() if _has_evidence(model) else layer.sum(0)
         ends = nodes[data.edge_index]
-        edges = ends.amin(0) + 0.1 * ends.mean(0)  # both ends count; where one has nothing, the other
+        edges = ends.amin(0) + 0.1 * ends.mean(
+            0
+        )  # both ends count; where one has nothing, the other
         edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
     else:
         nodes = (trace.x * of_x).sum(1).detach()
@@ -143,7 +145,7 @@ class _Trace:
         readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
-        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) their summands.
+        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) its summands.
     """
 
     x: Tensor
@@ -275,9 +277,7 @@ def _layer_shares(
 ) -> Tensor:
     """Return the share of every layer's features of every node in the head: (L + 1, N)."""
     count = len(trace.x)
-    shares = [
-        (f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)
-    ]
+    shares = [(f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)]
     layer = torch.stack(shares)
     if index is not None:
         only = torch.zeros_like(layer)
@@ -291,7 +291,7 @@ def _edge_shares(
 ) -> Tensor:
     """Return the share of every entry of ``edge_index`` (E,), summed over layers and kernels."""
     ego, count = trace.ego, len(trace.x)
-    row, col = ego.edge_index
+    row = ego.edge_index[0]
     total = trace.outputs.new_zeros(row.size(0))
     pairs = [pair for layer in trace.layers for pair in layer]
     with torch.no_grad():
@@ -303,9 +303,7 @@ def _edge_shares(
     return spread_over_edges(total, ego, edge_index, count)
 
 
-def spread_over_edges(
-    values: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int
-) -> Tensor:
+def spread_over_edges(values: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int) -> Tensor:
     """Sum values of the ego-graphs' edges (S,) by pair of nodes and split them between entries.
 
     Args:
