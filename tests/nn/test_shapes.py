@@ -1,3 +1,5 @@
+import copy
+
 import networkx as nx
 import pytest
 import torch
@@ -83,6 +85,8 @@ def test_penalties_are_what_they_say():
     expected = 0.5 * weights.mean() + 2 * evidence.abs().mean()
     assert model.auxiliary_loss.item() == pytest.approx(expected.item())
     torch.testing.assert_close(logits, evidence.sum(0, keepdim=True))
+    copied = copy.deepcopy(model)  # what is trained can be copied
+    torch.testing.assert_close(copied.auxiliary_loss, model.auxiliary_loss)
     assert KerGNN(3, 4, 2).auxiliary_loss == 0
     for name in ("edge_penalty", "evidence_penalty"):
         with pytest.raises(ValueError, match=f"{name} is -1"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -189,6 +190,10 @@ class KerGNN(nn.Module):
         if self.evidence_penalty:
             loss = loss + self.evidence_penalty * self._evidence_size
         return loss
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the size of the evidence as a number: what led to it cannot be copied."""
+        return {**self.__dict__, "_evidence_size": self._evidence_size.detach()}
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
