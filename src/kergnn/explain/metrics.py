@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import networkx as nx
 import torch
@@ -17,12 +20,14 @@ from torch_geometric.explain.algorithm import DummyExplainer
 from torch_geometric.explain.metric import characterization_score, fidelity
 
 from kergnn.data import GraphSet, ground_truth
+from kergnn.data.store import write_atomic
 from kergnn.egographs import EgoGraphs
 from kergnn.explain.attribution import explain
 from kergnn.explain.contributions import walk_states
 from kergnn.explain.filters import filter_graphs
 from kergnn.explain.matches import occurs, to_networkx
 from kergnn.explain.pyg import explainable
+from kergnn.explain.subject import Subject
 from kergnn.nn import KerGNN, KerGNNConv
 
 
@@ -74,6 +79,17 @@ def explanation_metrics(
     )
     layers = enumerate(redundancy(model), start=1)
     return found | {f"redundancy_{layer}": value for layer, value in layers}
+
+
+def measure_run(subject: Subject, out: Path, threshold: float = 0.5) -> dict[str, float]:
+    """Measure a finished run on its test part and write ``explanation.json`` into ``out``."""
+    scores = explanation_metrics(
+        subject.model, subject.graphs, subject.batches.x, subject.split.test, threshold
+    )
+    # JSON has no word for what could not be measured.
+    known = {name: None if math.isnan(value) else value for name, value in scores.items()}
+    write_atomic(out / "explanation.json", (json.dumps(known, indent=2) + "\n").encode())
+    return scores
 
 
 def _truth_metrics(model: KerGNN, data: list[Data], limit: int) -> dict[str, float]:
