@@ -31,8 +31,9 @@ class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
     TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
-    ``evidence_penalty`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``; other
-    models take those that they know. What only one of them knows is an option: ``options.alpha``.
+    ``evidence_penalty`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``;
+    other models take those that they know. What only one of them knows is an option:
+    ``options.alpha``.
     """
 
     # Data

@@ -7,6 +7,7 @@ autograd through them gives the oracle of the gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import networkx as nx
@@ -85,13 +86,13 @@ def enumerated_contributions(
             value = X.new_ones(()) if weight is None else weight[walk[0], other[0]]
             for q, r in matched:
                 value = value * S[walk[q], other[r]]
-            for b, c in zip(other[:-1], other[1:], strict=True):
+            for b, c in pairwise(other):
                 value = value * B[b, c]
             total = total + value
         places = [walk[0], walk[-1]] if kernel != "rw-step" else walk
         for a in places:
             nodes[a] += total / len(places)
-        for a, b in zip(walk[:-1], walk[1:], strict=True):
+        for a, b in pairwise(walk):
             edges[a, b] += total / p
         by_walk[tuple(walk)] = total
     return nodes, edges, by_walk

@@ -58,21 +58,19 @@ def test_planted_graphs_differ_in_the_motif_only(motif):
 
 def test_rewiring_keeps_all_degrees():
     """Over many graphs the two classes have the same mean number of nodes of each degree."""
-    graphs = planted("house", num_graphs=400)
+    graphs = planted("house", num_graphs=100)
     counts = [
         graphs.degree[(graphs.y == c)[graphs.graph_of]].clamp(max=5).bincount(minlength=6)
         for c in (0, 1)
     ]
     assert graphs.degree.min() >= 1
     share = (counts[0] - counts[1]).abs() / counts[0].sum()
-    assert share.max() < 0.02
+    assert share.max() < 0.04
 
 
 def test_hexagons_and_triangles_have_equal_degrees():
     graphs = hexagons(20)
-    degrees = [
-        graphs.degree[graphs.graph_of == g].sort().values.tolist() for g in range(20)
-    ]
+    degrees = [graphs.degree[graphs.graph_of == g].sort().values.tolist() for g in range(20)]
     assert degrees[0::2] == degrees[1::2]
     for g in range(20):
         cycles = nx.cycle_basis(as_networkx(graphs, g))

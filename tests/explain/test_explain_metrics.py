@@ -6,9 +6,11 @@ import torch
 from torch_geometric.data import Data
 
 from kergnn import KerGNN
+from kergnn.data import hexagons
 from kergnn.explain import explain
 from kergnn.explain.metrics import (
     existence_rate,
+    explanation_metrics,
     fidelity_scores,
     filter_similarity,
     recovered,
@@ -26,7 +28,7 @@ def test_auc_is_the_mean_over_graphs_with_a_motif():
     found = truth_auc(scores, truths)
     assert found.count == 2
     assert found.mean == pytest.approx((0.5 + 0) / 2)
-    assert found.pooled == pytest.approx(2 / 6)
+    assert found.pooled == pytest.approx(1 / 6)
     with pytest.raises(ValueError, match="no graph with a motif"):
         truth_auc(scores[2:], truths[2:])
 
@@ -67,13 +69,17 @@ def test_fidelity_of_a_model_that_needs_all_edges():
     assert int(found.target) == 1
     scores = fidelity_scores(model, [found], keep=0.5)
     assert scores.positive == 1
-    assert scores.drop > scores.random_drop
+    assert scores.drop > 0.5
+    everything = fidelity_scores(model, [found], keep=1.0)
+    assert everything.drop == everything.random_drop > scores.drop - 1e-6
+    assert everything.negative == 0
     found.edge_mask = torch.zeros_like(found.edge_mask)
     found.edge_mask[[4, 10]] = 1  # the edge 3-4 alone
     wrong = fidelity_scores(model, [found], keep=0.1)
     assert wrong.positive == 0
     assert wrong.negative == 1
     assert wrong.characterization == 0
+    assert wrong.drop < scores.drop
 
 
 def test_stability_is_a_rank_correlation():
@@ -92,12 +98,10 @@ def test_similarity_of_filters_is_their_kernel():
     conv = KerGNN(3, 4, 2, num_layers=1, filter_size=4).double().convs[0]
     B, W = conv.filters()
     W = W / W.flatten(1).norm(dim=1).view(-1, 1, 1)
-    K = torch.stack(
-        [
-            torch.stack([sum(kronecker_kernel(B[i], W[i], B[j], W[j], p) for p in range(3)) for j in range(4)])
-            for i in range(4)
-        ]
-    )
+    K = torch.zeros(4, 4, dtype=torch.float64)
+    for i in range(4):
+        for j in range(4):
+            K[i, j] = sum(kronecker_kernel(B[i], W[i], B[j], W[j], p) for p in range(3))
     norm = K.diagonal().sqrt()
     torch.testing.assert_close(filter_similarity(conv), K / norm.outer(norm))
 
@@ -112,6 +116,24 @@ def test_equal_filters_are_redundant():
     assert before[0] < 0.99
     assert after[0] == pytest.approx(1, abs=1e-5)
     assert after[1] == before[1]
+
+
+def test_a_model_is_measured_in_one_call():
+    torch.manual_seed(0)
+    graphs = hexagons(12)
+    x = torch.ones(graphs.num_nodes, 1)
+    options = {"num_layers": 2, "filter_size": 3, "engine": "torch"}
+    model = KerGNN(1, 4, 2, **options).eval()
+    found = explanation_metrics(model, graphs, x, torch.arange(12), limit=4)
+    assert set(found) == {
+        "edge_auc", "node_auc", "fidelity_plus", "fidelity_minus", "characterization",
+        "ablation_drop", "random_drop", "existence_rate", "redundancy_1", "redundancy_2",
+    }  # fmt: skip
+    made = [explain(model, d, int(d.y)) for d in graphs.to_data_list(x)[:4]]
+    truth = [d.node_truth for d in graphs.to_data_list(x)[:4]]
+    assert found["node_auc"] == truth_auc([e.node_contribution for e in made], truth).mean
+    nodes = KerGNN(1, 4, 2, task="node", **options)
+    assert "fidelity_plus" not in explanation_metrics(nodes, graphs, x, torch.arange(12))
 
 
 def test_existence_and_recovery():

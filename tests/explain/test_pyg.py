@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch_geometric.explain import Explainer, GNNExplainer, PGExplainer
@@ -39,7 +41,9 @@ def test_weights_of_one_change_nothing(options):
     torch.testing.assert_close(module(x, both, batch), model(x, both, batch, 2))
 
 
-@pytest.mark.parametrize("options", [o for o in OPTIONS if "max_nodes" not in o and "drw" not in str(o)])
+@pytest.mark.parametrize(
+    "options", [o for o in OPTIONS if "max_nodes" not in o and "drw" not in str(o)]
+)
 def test_weights_of_zero_take_edges_away(options):
     """Without the third edge the graph has other ego-graphs, of other sizes."""
     model = make(**options)
@@ -66,6 +70,7 @@ def test_weights_have_a_derivative():
     assert torch.autograd.gradcheck(logit, (weight,))
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # in PGExplainer
 @pytest.mark.parametrize("kind", ["kergnn", "gin"])
 def test_explainers_of_pyg_accept_the_models(kind):
     torch.manual_seed(0)
@@ -73,6 +78,7 @@ def test_explainers_of_pyg_accept_the_models(kind):
         model = make(num_layers=1, num_hops=2).float()
     else:
         model = GIN(3, 5, 2).eval()
+    untouched = copy.deepcopy(model)
     module = explainable(model)
     x, edge_index = random_graph(7, 0.4, seed=2)
     x = x.float()
@@ -87,6 +93,8 @@ def test_explainers_of_pyg_accept_the_models(kind):
     assert found.edge_mask.shape == (edge_index.size(1),)
     assert found.edge_mask.max() > found.edge_mask.min()
 
+    # PyG keeps the mask of GNNExplainer as a parameter, through which no other can be trained.
+    module = explainable(copy.deepcopy(untouched))
     algorithm = PGExplainer(epochs=2)
     explainer = Explainer(
         module,
@@ -104,6 +112,7 @@ def test_explainers_of_pyg_accept_the_models(kind):
     pytest.importorskip("captum")
     from torch_geometric.explain import CaptumExplainer
 
+    module = explainable(copy.deepcopy(untouched))
     found = Explainer(
         module,
         CaptumExplainer("IntegratedGradients", n_steps=10),

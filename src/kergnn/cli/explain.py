@@ -34,7 +34,8 @@ def explain(
 ) -> None:
     """Show what the filters learned and which nodes decided, as a report to be opened from disk.
 
-    Writes report.html, which needs no network, and its pictures as SVG in figures/.
+    Writes report.html, which needs no network, and its pictures as SVG in figures/; with --metrics
+    also explanation.json.
     """
     from kergnn.cli.display import reporting
     from kergnn.explain.report import write_report
@@ -44,5 +45,13 @@ def explain(
         raise typer.BadParameter("a number is missing its option: --graphs 3 17")
     with reporting(quiet=False) as reporter:
         subject = open_run(run, data_mirror, reporter)
-    path = write_report(subject, out or run, threshold, [*(graphs or []), *(more or [])], class_)
+    scores = None
+    if metrics:
+        from kergnn.explain.metrics import measure_run
+
+        scores = measure_run(subject, out or run, threshold)
+        for name, value in scores.items():
+            typer.echo(f"{name:<20} {value:.3f}")
+    shown = [*(graphs or []), *(more or [])]
+    path = write_report(subject, out or run, threshold, shown, class_, scores)
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, opens in a browser without a network")

@@ -46,8 +46,7 @@ def explain(
     target: int | None = None,
     *,
     index: int | None = None,
-    method: str = "walks",
-    contrast: bool = False,
+    method: str | None = None,
 ) -> Explanation:
     """Explain one logit of a KerGNN by the nodes and edges of a graph.
 
@@ -57,10 +56,11 @@ def explain(
             :class:`kergnn.EgoSubgraphs` stored are used, otherwise they are built.
         target: the class, ``None`` for the predicted one.
         index: for a model of nodes, the node whose class is explained.
-        method: ``"walks"`` for layer-wise shares by exact kernel contributions, ``"gradient"`` for
-            input times gradient all the way (its sum is not the logit), ``"readout"`` for the
-            exact shares of the nodes' features in the head, summed over the layers.
-        contrast: explain the target's logit minus the mean of the others, not the logit itself.
+        method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
+            the exact shares of the nodes' features in the head, summed over the layers, where an
+            edge has the smaller share of its two ends and a tenth of their mean; ``"gradient"`` for
+            input times gradient all the way, whose sum is not the logit. ``None`` is ``"readout"``
+            for a model with the readout ``"evidence"`` and ``"walks"`` for others.
 
     Returns:
         an ``Explanation`` with
@@ -68,23 +68,14 @@ def explain(
         - ``node_mask`` (N, 1) and ``edge_mask`` (E,): the positive contributions, divided by the
           largest;
         - ``node_contribution`` (N,) and ``edge_contribution`` (E,): with their signs. The share of
-          an edge is split between its entries in ``edge_index``;
+          an edge is split between its entries in ``edge_index`` (not for ``"readout"``);
         - ``layer_contribution`` (L + 1, N): the exact shares in the head, by layer;
-        - ``baseline``: what belongs to no node, so that it and the nodes sum to ``explained``,
-          the logit (not for ``"gradient"``, where it is 0);
+        - ``baseline``: what belongs to no node, so that it and the nodes sum to the logit (not for
+          ``"gradient"``, where it is 0);
         - ``prediction`` (1, classes): all logits; ``target`` (1,): the class.
     """
-    if not isinstance(model, KerGNN):
-        raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
-    check_choice("method", method, METHODS)
-    if data.x is None or data.edge_index is None:
-        raise ValueError("data must have x and edge_index")
-    count = data.num_nodes
-    if model.task == "node" and (index is None or not 0 <= index < count):
-        raise ValueError(f"index is {index!r}: it must be a node, from 0 to {count - 1}")
-    if model.task == "graph" and index is not None:
-        raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
-
+    method = _checked_method(model, data, index, method)
+    assert isinstance(model, KerGNN)
     was_training = model.training
     model.eval()
     try:
@@ -98,23 +89,20 @@ def explain(
     elif not 0 <= target < len(logits):
         raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
     output = trace.outputs[:, target]
-    if contrast and len(logits) > 1:
-        output = output - (trace.outputs.sum(1) - output) / (len(logits) - 1)
-    explained = output.sum()
 
-    kernel_values = [K for layer in trace.layers for K, _ in layer]
-    inputs = [trace.x, *trace.readout, *kernel_values]
-    options = {"allow_unused": True, "materialize_grads": True}
-    grad_x, *rest = torch.autograd.grad(explained, inputs, **options)
-    of_readout, of_kernels = rest[: len(trace.readout)], rest[len(trace.readout) :]
+    of_x, of_readout, of_kernels = _gradients(trace, output.sum())
     layer = _layer_shares(model, trace, of_readout, index)
-    if method != "readout":
-        nodes = (trace.x * grad_x).sum(1).detach()
+    if method == "readout":
+        nodes = output.detach() if _has_evidence(model) else layer.sum(0)
+        ends = nodes[data.edge_index]
+        edges = ends.amin(0) + 0.1 * ends.mean(
+            0
+        )  # both ends count; where one has nothing, the other
+        edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
     else:
-        evidence = model.task == "graph" and model.readout == "evidence"
-        nodes = output.detach() if evidence else layer.sum(0)
-    edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method != "gradient")
-    explained = explained.detach()
+        nodes = (trace.x * of_x).sum(1).detach()
+        edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method == "walks")
+    rest = logits[target].detach() - nodes.sum()
     return Explanation(
         x=data.x,
         edge_index=data.edge_index,
@@ -123,11 +111,28 @@ def explain(
         node_contribution=nodes,
         edge_contribution=edges,
         layer_contribution=layer,
-        baseline=explained - nodes.sum() if method != "gradient" else torch.zeros_like(explained),
-        explained=explained,
+        baseline=torch.zeros_like(rest) if method == "gradient" else rest,
         prediction=logits.detach().unsqueeze(0),
         target=torch.tensor([target], device=logits.device),
     )
+
+
+def _checked_method(model: nn.Module, data: Data, index: int | None, method: str | None) -> str:
+    """Return the method that ``None`` stands for, after a look at the arguments."""
+    if not isinstance(model, KerGNN):
+        raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
+    check_choice("method", method, [None, *METHODS])
+    if data.x is None or data.edge_index is None:
+        raise ValueError("data must have x and edge_index")
+    if model.task == "node" and (index is None or not 0 <= index < data.num_nodes):
+        raise ValueError(f"index is {index!r}: it must be a node, from 0 to {data.num_nodes - 1}")
+    if model.task == "graph" and index is not None:
+        raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
+    return method or ("readout" if _has_evidence(model) else "walks")
+
+
+def _has_evidence(model: KerGNN) -> bool:
+    return model.task == "graph" and model.readout == "evidence"
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,7 @@ class _Trace:
         readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
-        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) their summands.
+        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) its summands.
     """
 
     x: Tensor
@@ -169,7 +174,7 @@ def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: b
         layers.append(kept)
     if model.task == "node":
         readout = [f[index : index + 1] for f in features] if index is not None else []
-    elif model.readout == "evidence":
+    elif _has_evidence(model):
         readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
     else:
         readout = [f.sum(0, keepdim=True) for f in features]
@@ -179,6 +184,8 @@ def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: b
     out = _normalized(first, torch.cat(readout, dim=1))
     for module in head:
         out = module(out)
+    if _has_evidence(model):
+        out = out - out.mean(1, keepdim=True)
     return _Trace(x, features, readout, layers, ego, out)
 
 
@@ -257,14 +264,20 @@ def _normalized(norm: nn.Module, h: Tensor) -> Tensor:
     return out
 
 
+def _gradients(trace: _Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Return the derivatives by the input, by what the head sees and by the kernel values."""
+    kernel_values = [K for layer in trace.layers for K, _ in layer]
+    inputs = [trace.x, *trace.readout, *kernel_values]
+    of_x, *rest = torch.autograd.grad(logit, inputs, allow_unused=True, materialize_grads=True)
+    return of_x, rest[: len(trace.readout)], rest[len(trace.readout) :]
+
+
 def _layer_shares(
     model: KerGNN, trace: _Trace, of_readout: list[Tensor], index: int | None
 ) -> Tensor:
     """Return the share of every layer's features of every node in the head: (L + 1, N)."""
     count = len(trace.x)
-    shares = [
-        (f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)
-    ]
+    shares = [(f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)]
     layer = torch.stack(shares)
     if index is not None:
         only = torch.zeros_like(layer)
@@ -278,7 +291,7 @@ def _edge_shares(
 ) -> Tensor:
     """Return the share of every entry of ``edge_index`` (E,), summed over layers and kernels."""
     ego, count = trace.ego, len(trace.x)
-    row, col = ego.edge_index
+    row = ego.edge_index[0]
     total = trace.outputs.new_zeros(row.size(0))
     pairs = [pair for layer in trace.layers for pair in layer]
     with torch.no_grad():
@@ -290,9 +303,7 @@ def _edge_shares(
     return spread_over_edges(total, ego, edge_index, count)
 
 
-def spread_over_edges(
-    values: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int
-) -> Tensor:
+def spread_over_edges(values: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int) -> Tensor:
     """Sum values of the ego-graphs' edges (S,) by pair of nodes and split them between entries.
 
     Args:

@@ -157,8 +157,7 @@ def node_contributions(
         scale = ego.size.to(x.dtype).rsqrt()
         terms = gather(scale.unsqueeze(-1) * similarity(x, attributes).squeeze(-1), ego)
         return (scale[ego.center].unsqueeze(-1) * terms).unsqueeze(0)
-    arguments = (x, ego, adjacency, attributes, num_steps)
-    return walk_states(kernel, *arguments, **parameters).nodes()
+    return walk_states(kernel, x, ego, adjacency, attributes, num_steps, **parameters).nodes()
 
 
 def edge_contributions(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import networkx as nx
 import torch
@@ -16,10 +19,87 @@ from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.explain.algorithm import DummyExplainer
 from torch_geometric.explain.metric import characterization_score, fidelity
 
-from kergnn.explain.contributions import walk_states
-from kergnn.explain.pyg import explainable
+from kergnn.data import GraphSet, ground_truth
+from kergnn.data.store import write_atomic
 from kergnn.egographs import EgoGraphs
+from kergnn.explain.attribution import explain
+from kergnn.explain.contributions import walk_states
+from kergnn.explain.filters import filter_graphs
+from kergnn.explain.matches import occurs, to_networkx
+from kergnn.explain.pyg import explainable
+from kergnn.explain.subject import Subject
 from kergnn.nn import KerGNN, KerGNNConv
+
+
+def explanation_metrics(
+    model: KerGNN,
+    graphs: GraphSet,
+    x: Tensor,
+    which: Tensor,
+    threshold: float = 0.5,
+    keep: float = 0.3,
+    limit: int = 100,
+) -> dict[str, float]:
+    """Measure a model's filters and, for a model of graphs, its explanations.
+
+    Args:
+        model: a trained model.
+        graphs: the data set.
+        x: (N, d) its features.
+        which: positions of the graphs to explain, usually the test part; at most ``limit``.
+        threshold: where edges of filters are cut, see :func:`kergnn.explain.filters.filter_graphs`.
+        keep: the share of a graph's edges that counts as its explanation.
+        limit: largest number of graphs.
+
+    Returns:
+        ``edge_auc`` and ``node_auc`` where the truth is known, against the true classes;
+        ``fidelity_plus``, ``fidelity_minus``, ``characterization``, ``ablation_drop`` and
+        ``random_drop`` (see :class:`FidelityScore`) for the predicted ones; ``existence_rate``, and
+        ``redundancy_1`` and so on, one for each layer.
+    """
+    found: dict[str, float] = {}
+    if model.task == "graph":
+        truth = ground_truth(graphs)
+        data = (truth or graphs).to_data_list(x)
+        if truth is not None:
+            found |= _truth_metrics(model, [data[g] for g in which.tolist()], limit)
+        chosen = which[:: max(1, -(-len(which) // limit))].tolist()
+        filled = [data[g] for g in chosen if data[g].edge_index.size(1)]
+        scores = fidelity_scores(model, [explain(model, d) for d in filled], keep)
+        found |= {
+            "fidelity_plus": scores.positive,
+            "fidelity_minus": scores.negative,
+            "characterization": scores.characterization,
+            "ablation_drop": scores.drop,
+            "random_drop": scores.random_drop,
+        }
+    patterns = [graph for layer in filter_graphs(model, threshold) for graph in layer]
+    found["existence_rate"] = existence_rate(
+        patterns, to_networkx(graphs, range(graphs.num_graphs))
+    )
+    layers = enumerate(redundancy(model), start=1)
+    return found | {f"redundancy_{layer}": value for layer, value in layers}
+
+
+def measure_run(subject: Subject, out: Path, threshold: float = 0.5) -> dict[str, float]:
+    """Measure a finished run on its test part and write ``explanation.json`` into ``out``."""
+    scores = explanation_metrics(
+        subject.model, subject.graphs, subject.batches.x, subject.split.test, threshold
+    )
+    # JSON has no word for what could not be measured.
+    known = {name: None if math.isnan(value) else value for name, value in scores.items()}
+    write_atomic(out / "explanation.json", (json.dumps(known, indent=2) + "\n").encode())
+    return scores
+
+
+def _truth_metrics(model: KerGNN, data: list[Data], limit: int) -> dict[str, float]:
+    marked = [d for d in data if d.edge_truth.any() and not d.edge_truth.all()][:limit]
+    if not marked:
+        return {}
+    made = [explain(model, d, int(d.y)) for d in marked]
+    edges = truth_auc([e.edge_contribution for e in made], [d.edge_truth for d in marked])
+    nodes = truth_auc([e.node_contribution for e in made], [d.node_truth for d in marked])
+    return {"edge_auc": edges.mean, "node_auc": nodes.mean}
 
 
 @dataclass(frozen=True)
@@ -216,8 +296,6 @@ def existence_rate(patterns: Sequence[nx.Graph], graphs: Sequence[nx.Graph]) -> 
         patterns: filters after thresholding.
         graphs: the graphs of the data.
     """
-    from kergnn.explain.matches import occurs
-
     filled = [pattern for pattern in patterns if pattern.number_of_edges()]
     if not filled:
         return float("nan")

@@ -70,10 +70,10 @@ class ExplainableKerGNN(nn.Module):
         super().__init__()
         self.model = model
         # PyG reads the radius of a model off the number of its layers.
-        self.layers = nn.ModuleList(
-            nn.ModuleList([*(_Hop() for _ in range(model.num_hops - 1)), _SoftLayer(conv, norm)])
-            for conv, norm in zip(model.convs, model.norms, strict=True)
-        )
+        self.layers = nn.ModuleList()
+        for conv, norm in zip(model.convs, model.norms, strict=True):
+            self.layers.extend(_Hop() for _ in range(model.num_hops - 1))
+            self.layers.append(_SoftLayer(conv, norm))
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Return the logits; the number of graphs is that of the largest index."""
@@ -81,10 +81,10 @@ class ExplainableKerGNN(nn.Module):
         ego = EgoGraphs.from_edge_index(edge_index, len(x), model.num_hops, model.max_nodes)
         h = x if model.input_map is None else model.input_map(x)
         features = [h]
-        for hops in self.layers:
-            for layer in hops:  # type: ignore[union-attr]
-                h = layer(h, ego, edge_index)
-            features.append(h)
+        for layer in self.layers:
+            h = layer(h, ego, edge_index)
+            if isinstance(layer, _SoftLayer):
+                features.append(h)
         return model.logits(features, batch, None if batch is None else int(batch.max()) + 1)
 
 
@@ -107,6 +107,7 @@ class _SoftLayer(MessagePassing):  # type: ignore[misc]
         if self._edge_mask is not None:
             mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
             edge_weight = ego_edge_weights(mask, ego, edge_index, len(h))
+        assert isinstance(self.conv, KerGNNConv)
         out: Tensor = self.norm(soft_conv(self.conv, h, ego, edge_weight))
         return out.relu()
 

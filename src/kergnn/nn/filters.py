@@ -92,7 +92,8 @@ class GraphFilters(nn.Module):
         with torch.no_grad():
             self.edge_weight.copy_(torch.where(present, HARD_WEIGHT, -1.0))
             if attributes is None:
-                self.attributes *= adjacency[turn].to(self.attributes).amax(2, keepdim=True)
+                joined = adjacency[turn].to(self.attributes).amax(2, keepdim=True)
+                self.attributes.mul_(joined)
             else:
                 self.attributes.copy_(attributes[turn])
 

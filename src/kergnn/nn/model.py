@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +43,8 @@ class KerGNN(nn.Module):
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; or ``"evidence"``: the head sits
-            on every node, and a graph's logits are the sums of what it says of its nodes.
+            on every node, its mean over the classes is taken off, and a graph's logits are the sums
+            of this evidence of its nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
@@ -51,8 +53,8 @@ class KerGNN(nn.Module):
         hard_edges: see :class:`GraphFilters`.
         edge_penalty: weight of the mean size of the filters' edges in :attr:`auxiliary_loss`,
             which training adds to its loss.
-        evidence_penalty: the same for the mean size of the nodes' evidence, each node's mean over
-            the classes taken off; for the readout ``"evidence"``.
+        evidence_penalty: the same for the mean size of the nodes' evidence, so that few nodes have
+            any; for the readout ``"evidence"``.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -189,6 +191,10 @@ class KerGNN(nn.Module):
             loss = loss + self.evidence_penalty * self._evidence_size
         return loss
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the size of the evidence as a number: what led to it cannot be copied."""
+        return {**self.__dict__, "_evidence_size": self._evidence_size.detach()}
+
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
@@ -226,8 +232,9 @@ class KerGNN(nn.Module):
             features = self._read_out(features, batch, num_graphs)
         out: Tensor = self.head(torch.cat(features, dim=1))
         if self.task == "graph" and self.readout == "evidence":
+            out = out - out.mean(1, keepdim=True)
             if self.evidence_penalty and self.training:
-                self._evidence_size = (out - out.mean(1, keepdim=True)).abs().mean()
+                self._evidence_size = out.abs().mean()
             (out,) = self._read_out([out], batch, num_graphs)
         return out
 
