@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from kergnn.explain.layout import are_atoms, layout
 
@@ -92,7 +95,7 @@ def picture(
     scale = min(unit, (width - 2 * margin) / span[0], (height - 2 * margin) / span[1])
     box = min(height, span[1] * scale + 2 * margin) if shrink else height
     points = (points - (low + high) / 2) * scale + [width / 2, box / 2]
-    radius = float(np.clip(0.32 * scale, 2.2, 9.5))
+    radius = float(np.clip(min(0.32 * scale, 0.55 * _nearest(points)), 2.2, 9.5))
     sizes = [1.0] * len(points) if strength is None else [0.6 + 0.4 * s for s in strength]
     spots = [
         Spot(round(x, 1), round(y, 1), round(radius * size, 1), text, colors.get(text, ""))
@@ -106,6 +109,14 @@ def picture(
         for (a, b), w in zip(graph.edges(), widths, strict=True)
     ]
     return Picture(width, round(box, 1), spots, lines)
+
+
+def _nearest(points: NDArray[Any]) -> float:
+    """Return a distance that most nodes keep from the one nearest to them."""
+    if len(points) < 2:
+        return float("inf")
+    found, _ = KDTree(points).query(points, k=2)
+    return float(np.quantile(found[:, 1], 0.1))
 
 
 CHART = (430.0, 186.0, 40.0, 24.0)  # width, height, left and bottom margin
