@@ -31,8 +31,9 @@ class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
     TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
-    ``head_channels`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``; other
-    models take those that they know. What only one of them knows is an option: ``options.alpha``.
+    ``evidence_penalty`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``;
+    other models take those that they know. What only one of them knows is an option:
+    ``options.alpha``.
     """
 
     # Data
@@ -60,6 +61,10 @@ class RunConfig:
     input_dropout: float | None = None  # none: 0 for graphs, 0.5 for nodes
     readout: str = "sum"
     head_channels: int | None = None  # none: as hidden_channels
+    filter_init: str | None = None  # "ego": filters start as frequent shapes of ego-graphs
+    hard_edges: bool | None = None  # edges of filters are there or not
+    edge_penalty: float | None = None  # on the size of the filters' edges
+    evidence_penalty: float | None = None  # on the size of the nodes' evidence
     # Training
     epochs: int = 200
     patience: int = 60

@@ -116,6 +116,10 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
         input_dropout=config.input_dropout or 0.0,
         readout=config.readout,
         head_channels=config.head_channels,
+        filter_init=config.filter_init,
+        hard_edges=bool(config.hard_edges),
+        edge_penalty=config.edge_penalty or 0.0,
+        evidence_penalty=config.evidence_penalty or 0.0,
         task=task,
     )
 

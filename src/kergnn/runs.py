@@ -10,6 +10,8 @@
 | ``predictions.csv`` | the test part: true and predicted classes, probabilities |
 | ``results.json`` | test figures, selected epoch, seconds an epoch |
 | ``curves.svg`` | loss and validation metric by epoch |
+| ``report.html``, ``figures/`` | what the filters learned, see :mod:`kergnn.explain` |
+| ``explanation.json`` | how true the explanations are, where that was measured |
 
 Every file is written under another name, synced and renamed. Nothing is pickled.
 """
@@ -89,6 +91,8 @@ RUN_FILES = (
     "metrics.csv",
     "predictions.csv",
     "curves.svg",
+    "report.html",
+    "explanation.json",
     "run.json",
     "config.toml",
 )
@@ -111,7 +115,7 @@ def resume_run(
     """Go on with a run that was interrupted; a finished one only returns its results."""
     config = _read_config(out)
     if (out / "results.json").is_file():
-        return _read_json(out / "results.json")
+        return read_json(out / "results.json")
     state = None
     if (out / "checkpoint.safetensors").is_file():
         state = _load_checkpoint(out)
@@ -124,7 +128,7 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
     config = _read_config(out)
     if not (out / "model.safetensors").is_file():
         raise DataError(f"{out}: the run is not finished; go on with kergnn train --resume {out}")
-    record = _read_json(out / "run.json")
+    record = read_json(out / "run.json")
     try:
         features = Features.from_dict(record["features"])
         class_names = tuple(record["class_names"])
@@ -168,8 +172,8 @@ def _train(
     if resuming:
         _check_unchanged(out, record, config.dataset)
     else:
-        for name in RUN_FILES:
-            (out / name).unlink(missing_ok=True)
+        for path in (*(out / name for name in RUN_FILES), *out.glob("figures/*.svg")):
+            path.unlink(missing_ok=True)
     for leftover in (p for name in RUN_FILES for p in out.glob(f".{name}.*")):
         leftover.unlink()  # of a write that was killed
     report.message(
@@ -267,7 +271,7 @@ def _check_unchanged(out: Path, record: dict[str, Any], dataset: str) -> None:
     """Refuse to go on with other data, another split or other settings than at the start."""
     if not (out / "run.json").is_file():
         return  # killed before it was written: nothing was trained yet
-    stored = _read_json(out / "run.json")
+    stored = read_json(out / "run.json")
     for key, text in {
         "fingerprint": f"{dataset}: not the data",
         "split_hash": f"split {record['split']}: not the split ({stored.get('split')})",
@@ -313,7 +317,8 @@ def _read_config(out: Path) -> RunConfig:
     return load_config(out / "config.toml")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object that a run left."""
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -7,6 +7,7 @@ autograd through them gives the oracle of the gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import networkx as nx
@@ -63,6 +64,38 @@ def enumerated_walk_kernel(A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int) -
     right = walks(1 - torch.eye(B.size(0)), p)  # an edge of weight zero still has a derivative
     similarities = S[left.unsqueeze(1), right.unsqueeze(0)].prod(-1)
     return (similarities * B[right[:, :-1], right[:, 1:]].prod(-1)).sum()
+
+
+def enumerated_contributions(
+    kernel: str, A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, dict[tuple[int, ...], Tensor]]:
+    """Share out every pair of p-step walks by hand, among nodes (n,), edges (n, n) and walks.
+
+    Args:
+        kernel: ``"rw"``, ``"rw-step"`` or ``"drw"``.
+        A, X, B, W, p: see :func:`kronecker_kernel`.
+        weight: (n, m) the weights of ``drw``.
+    """
+    S = X @ W.T
+    nodes, edges, by_walk = X.new_zeros(len(A)), torch.zeros_like(A), {}
+    others = walks(1 - torch.eye(len(B)), p).tolist()
+    for walk in walks(A, p).tolist():
+        total = X.new_zeros(())
+        for other in others:
+            matched = [(0, 0), (p, p)] if kernel != "rw-step" else [(q, q) for q in range(p + 1)]
+            value = X.new_ones(()) if weight is None else weight[walk[0], other[0]]
+            for q, r in matched:
+                value = value * S[walk[q], other[r]]
+            for b, c in pairwise(other):
+                value = value * B[b, c]
+            total = total + value
+        places = [walk[0], walk[-1]] if kernel != "rw-step" else walk
+        for a in places:
+            nodes[a] += total / len(places)
+        for a, b in pairwise(walk):
+            edges[a, b] += total / p
+        by_walk[tuple(walk)] = total
+    return nodes, edges, by_walk
 
 
 def ego_graph(

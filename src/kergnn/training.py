@@ -279,7 +279,7 @@ def _logits(model: nn.Module, batches: Batches, which: Tensor, whole: bool = Fal
         out: Tensor = model(*union.inputs[:2])[which.to(device)]
         return out
     parts = []
-    for chunk in [which] if whole else _chunks(which, batches.size.cpu()):
+    for chunk in [which] if whole else chunks(which, batches.size.cpu()):
         batch = batches(chunk.to(device))
         parts.append(model(*batch.inputs))
     return torch.cat(parts)
@@ -306,7 +306,7 @@ def log_loss(probabilities: Tensor, y: Tensor) -> float:
     return float(-chosen.clamp(min=1e-12).log().mean())
 
 
-def _chunks(which: Tensor, size: Tensor) -> list[Tensor]:
+def chunks(which: Tensor, size: Tensor) -> list[Tensor]:
     """Cut a list of graphs into pieces of a bounded number of nodes, at least one graph each."""
     piece = size[which].cumsum(0) // _EVALUATION_NODES
     counts = torch.unique_consecutive(piece, return_counts=True)[1].tolist()

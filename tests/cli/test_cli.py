@@ -15,7 +15,7 @@ from kergnn import preparation, runs
 from kergnn.cli import main
 from kergnn.data import Features, get_split, load_graphs
 
-SMALL = ["--hidden", "4", "--layers", "1", "--epochs", "3", "--set", "batch_size=32"]
+SMALL = ["--hidden", "4", "--layers", "1", "--epochs", "3", "--set", "batch_size=32", "--no-report"]
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +174,7 @@ def test_without_a_command_there_is_help(capsys):
 def test_settings_come_from_file_options_and_assignments(tmp_path):
     (tmp_path / "c.toml").write_text("epochs = 2\nhidden_channels = 5\nnum_layers = 1\nseed = 4\n")
     options = ["--config", "c.toml", "--hidden", "6", "--steps", "3", "--out", "run"]
-    options += ["--set", "num_steps=1"]
+    options += ["--set", "num_steps=1", "--no-report"]
     assert main(["train", "MUTAG", *options, "--quiet"]) == 0
     text = (tmp_path / "run" / "config.toml").read_text()
     for line in ("epochs = 2", "hidden_channels = 6", "num_steps = 1", "seed = 4"):
@@ -296,7 +296,7 @@ def outcome(run):
 
 
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
-    options = ["MUTAG", "--hidden", "8", "--epochs", "14", "--set", "patience=14"]
+    options = ["MUTAG", "--hidden", "8", "--epochs", "14", "--set", "patience=14", "--no-report"]
     with start(tmp_path, "train", *options, "--out", "whole") as process:
         assert process.wait() == 0
 
@@ -307,7 +307,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tmp_path):
         process.wait()
         process.stderr.close()
         assert not (tmp_path / "killed" / "results.json").exists()
-        process = start(tmp_path, "train", "--resume", "killed")
+        process = start(tmp_path, "train", "--resume", "killed", "--no-report")
     assert process.wait() == 0, process.stderr.read()
     process.stderr.close()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")

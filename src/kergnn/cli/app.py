@@ -18,6 +18,7 @@ from kergnn import __version__
 from kergnn.cli.bench import bench
 from kergnn.cli.datasets import datasets
 from kergnn.cli.evaluate import evaluate
+from kergnn.cli.explain import explain
 from kergnn.cli.models import models
 from kergnn.cli.predict import predict
 from kergnn.cli.table import table
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, evaluate, table, datasets, models, bench):
+for command in (train, predict, explain, evaluate, table, datasets, models, bench):
     app.command()(command)
 
 
@@ -53,6 +54,8 @@ def kergnn(
     kergnn train MUTAG            train on a named data set, or on a file or folder of your own
 
     kergnn predict RUN INPUT      classes and probabilities for new graphs
+
+    kergnn explain RUN            what the filters learned and which nodes decided, as a report
 
     kergnn evaluate NCI1          the strict protocol: ten folds, selection by validation; resumable
 

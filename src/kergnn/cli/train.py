@@ -67,6 +67,9 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with this run.")] = None,
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html at the end.")
+    ] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show the result only.")] = False,
 ) -> None:
     """Train on one split of a data set, MUTAG by default, and leave a run directory.
@@ -117,6 +120,26 @@ def train(
             typer.echo(f"kergnn: interrupted; kergnn train --resume {directory} goes on", err=True)
         raise
     show_results(results, str(directory))
+    if report:
+        _report(directory, data_mirror)
+
+
+def _report(directory: Path, data_mirror: Path | None) -> None:
+    """Write the report of a run of a KerGNN; that it fails must not make the training fail."""
+    from kergnn.config import load_config
+
+    if load_config(directory / "config.toml").model != "kergnn":
+        return
+    try:
+        from kergnn.explain.report import write_report
+        from kergnn.explain.subject import open_run
+
+        path = write_report(open_run(directory, data_mirror), directory)
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        typer.echo(f"kergnn: warning: no report could be written ({reason})", err=True)
+    else:
+        typer.echo(f"report     {path}")
 
 
 def _prepare(out: Path | None, dataset: str, force: bool) -> Path:

@@ -4,6 +4,7 @@ from kergnn.data.catalog import CATALOG, load_graphs, mirror_dir, where_availabl
 from kergnn.data.features import RECIPES, Features, default_recipe
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
+from kergnn.data.motifs import ba_2motifs, ground_truth, hexagons, planted
 from kergnn.data.splits import NUM_SPLITS, Split, draw_split, get_split
 from kergnn.data.store import cached_ego_graphs
 from kergnn.data.tu import read_tu_archive, read_tu_folder
@@ -17,12 +18,16 @@ __all__ = [
     "GraphSet",
     "Split",
     "Task",
+    "ba_2motifs",
     "cached_ego_graphs",
     "default_recipe",
     "draw_split",
     "get_split",
+    "ground_truth",
+    "hexagons",
     "load_graphs",
     "mirror_dir",
+    "planted",
     "read_jsonl",
     "read_tu_archive",
     "read_tu_folder",

@@ -29,6 +29,7 @@ from torch_geometric.datasets import Planetoid, TUDataset
 
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
+from kergnn.data.motifs import ba_2motifs, hexagons, planted
 from kergnn.data.planetoid import PARTS, read_planetoid
 from kergnn.data.store import cache_dir, write_atomic
 from kergnn.data.tu import read_tu_archive, read_tu_folder
@@ -70,6 +71,12 @@ CATALOG = {
         Entry("Pubmed", "node", "19,717 papers of 3 topics, citations"),
         Entry("Chameleon", "node", "2,277 Wikipedia pages of 5 levels of traffic, links"),
         Entry("Chameleon-filtered", "node", "Chameleon without its duplicated pages"),
+        Entry("BA-2Motifs", "graph", "1,000 random graphs with a house or a five-cycle"),
+        Entry("Planted-ring6", "graph", "400 random graphs, half of them with a ring of six"),
+        Entry("Planted-star", "graph", "400 random graphs, half of them with a star of six"),
+        Entry("Planted-clique", "graph", "400 random graphs, half of them with a clique of five"),
+        Entry("Planted-house", "graph", "400 random graphs, half of them with a house"),
+        Entry("Hexagons", "graph", "200 graphs of hexagons or of pairs of triangles"),
     )
 }
 
@@ -99,6 +106,8 @@ def load_graphs(name_or_path: str, mirror: Path | None = None) -> GraphSet:
         raise DataError(f"{path}: no such file or folder")
     name = {known.lower(): known for known in CATALOG}.get(name_or_path.lower(), name_or_path)
     mirror = mirror_dir(mirror)
+    if name in _GENERATORS:
+        return _GENERATORS[name]()
     entry = CATALOG.get(name)
     if entry is not None and entry.task == "node":
         return _NODE_LOADERS[name](name, mirror)
@@ -106,7 +115,9 @@ def load_graphs(name_or_path: str, mirror: Path | None = None) -> GraphSet:
 
 
 def where_available(name: str, mirror: Path | None = None) -> str:
-    """Return in a word where a named set would come from: grakel, mirror, cache or download."""
+    """Return in a word where a set would come from: generated, grakel, mirror, cache, download."""
+    if name in _GENERATORS:
+        return "generated"
     mirror = mirror_dir(mirror)
     entry = CATALOG[name]
     if entry.task == "graph":
@@ -234,4 +245,13 @@ _NODE_LOADERS: dict[str, Callable[[str, Path | None], GraphSet]] = {
     "Pubmed": _load_planetoid,
     "Chameleon": _load_chameleon,
     "Chameleon-filtered": _load_chameleon_filtered,
+}
+
+_GENERATORS: dict[str, Callable[[], GraphSet]] = {
+    "BA-2Motifs": ba_2motifs,
+    "Planted-ring6": lambda: planted("ring6"),
+    "Planted-star": lambda: planted("star"),
+    "Planted-clique": lambda: planted("clique"),
+    "Planted-house": lambda: planted("house"),
+    "Hexagons": hexagons,
 }

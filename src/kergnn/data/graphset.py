@@ -39,6 +39,8 @@ class GraphSet:
         attributes: (N, A) continuous node attributes.
         source: where the set was found.
         ids: the graphs' own names, where they have any.
+        node_truth: (N,) whether a node belongs to what decides the class, where that is known.
+        edge_truth: (E,) the same for the entries of ``edge_index``.
     """
 
     name: str
@@ -52,6 +54,8 @@ class GraphSet:
     attributes: Tensor | None = None
     source: str = ""
     ids: tuple[str, ...] = ()
+    node_truth: Tensor | None = None
+    edge_truth: Tensor | None = None
 
     def __repr__(self) -> str:
         return (
@@ -103,35 +107,52 @@ class GraphSet:
         kept = torch.zeros(self.num_graphs, dtype=torch.bool)
         kept[which] = True
         node = kept[self.graph_of]
+        edge = node[self.edge_index[0]]
         position = node.cumsum(0) - 1
         return replace(
             self,
             size=self.size[kept],
-            edge_index=position[self.edge_index[:, node[self.edge_index[0]]]],
+            edge_index=position[self.edge_index[:, edge]],
             y=self.y[kept if self.task == "graph" else node],
             labels=None if self.labels is None else self.labels[node],
             attributes=None if self.attributes is None else self.attributes[node],
             ids=tuple(name for name, keep in zip(self.ids, kept.tolist(), strict=False) if keep),
+            node_truth=None if self.node_truth is None else self.node_truth[node],
+            edge_truth=None if self.edge_truth is None else self.edge_truth[edge],
         )
 
     def to_data_list(self, x: Tensor) -> list[Data]:
-        """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d)."""
+        """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d).
+
+        They carry ``node_truth`` and ``edge_truth`` where the set does.
+        """
         graph_of_edge = self.graph_of[self.edge_index[0]]
         order = graph_of_edge.argsort(stable=True)
         counts = graph_of_edge.bincount(minlength=self.num_graphs).tolist()
         edges = torch.split(self.edge_index[:, order], counts, dim=1)
         nodes = torch.split(x, self.size.tolist())
         y = torch.split(self.y, 1 if self.task == "graph" else self.size.tolist())
-        return [
+        made = [
             Data(x=nodes[g], edge_index=edges[g] - self.ptr[g], y=y[g])
             for g in range(self.num_graphs)
         ]
+        if self.node_truth is not None:
+            for data, truth in zip(
+                made, torch.split(self.node_truth, self.size.tolist()), strict=True
+            ):
+                data.node_truth = truth
+        if self.edge_truth is not None:
+            for data, truth in zip(made, torch.split(self.edge_truth[order], counts), strict=True):
+                data.edge_truth = truth
+        return made
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content: equal for equal graphs, whatever file they came from."""
         digest = hashlib.sha256(repr((self.task, self.class_names, self.label_names)).encode())
-        for tensor in (self.size, self.edge_index, self.y, self.labels, self.attributes):
+        # A set without a truth keeps the fingerprint it had before there were any.
+        truths = [t for t in (self.node_truth, self.edge_truth) if t is not None]
+        for tensor in (self.size, self.edge_index, self.y, self.labels, self.attributes, *truths):
             if tensor is None:
                 digest.update(b"none")
             else:

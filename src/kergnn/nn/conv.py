@@ -14,6 +14,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine import NORMALIZATIONS
 from kergnn.kernels import get_kernel
 from kergnn.nn.filters import GraphFilters
+from kergnn.nn.shapes import frequent_shapes
 
 UPDATES = (None, "linear", "mlp")
 
@@ -55,6 +56,7 @@ class KerGNNConv(nn.Module):
         max_nodes: largest size of an ego-graph when they are built from an edge index.
         engine: how kernels are evaluated: ``"auto"``, ``"torch"`` or ``"numba"``, see
             :func:`kergnn.engine.evaluate`.
+        hard_edges: see :class:`GraphFilters`.
 
     Shapes:
         - **input:** features (N, d) and either :class:`~kergnn.EgoGraphs` or an edge index (2, E)
@@ -74,6 +76,7 @@ class KerGNNConv(nn.Module):
         num_hops: int = 1,
         max_nodes: int | None = None,
         engine: str = "auto",
+        hard_edges: bool = False,
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -97,6 +100,7 @@ class KerGNNConv(nn.Module):
                 name,
                 num_hops,
                 engine,
+                hard_edges,
             )
             for name, count in self.kernels.items()
         )
@@ -128,8 +132,15 @@ class KerGNNConv(nn.Module):
     def forward(self, x: Tensor, ego: EgoGraphs | Tensor) -> Tensor:
         """Return the new features (N, D); ``ego`` is an ``EgoGraphs`` or an edge index (2, E)."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
+        return self.updated(x, self.kernel_values(x, ego))
+
+    def kernel_values(self, x: Tensor, ego: EgoGraphs) -> Tensor:
+        """Return every ego-graph's value k with every filter: (N, D)."""
         parts = [self._kernel_values(group, x, ego) for group in self._filter_groups()]
-        values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def updated(self, x: Tensor, values: Tensor) -> Tensor:
+        """Return the new features u(x, k) that given kernel values lead to: (N, D)."""
         if self.update is None:
             return values
         first, *rest = self.update.children()
@@ -143,6 +154,20 @@ class KerGNNConv(nn.Module):
             return group.combined(x, ego, self.step_weight, self.normalize)
         values: Tensor = group(x, ego, self.num_steps)
         return values.squeeze(0)
+
+    def start_from(self, ego: EgoGraphs, x: Tensor | None = None) -> None:
+        """Let the filters start as the most frequent shapes of some ego-graphs.
+
+        Args:
+            ego: the ego-graphs.
+            x: (N, d) features that the attributes start from; otherwise they stay random.
+        """
+        for group in self._filter_groups():
+            shapes, nodes = frequent_shapes(ego, group.filter_size, group.num_filters)
+            attributes = None
+            if x is not None and len(nodes):
+                attributes = x[nodes.clamp(min=0)] * (nodes >= 0).unsqueeze(2)
+            group.start_from(shapes, attributes)
 
     def filters(self) -> tuple[Tensor, Tensor]:
         """Return the adjacency (D, m, m) and the attributes (D, m, d) of every filter.

@@ -10,6 +10,9 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine import ENGINES, combine, evaluate
 from kergnn.kernels import get_kernel
 
+# The weight of an edge that is there: two of them at a node sum to one.
+HARD_WEIGHT = 0.5
+
 
 class GraphFilters(nn.Module):
     r"""D trainable graphs :math:`H_i`, compared with ego-graphs by one kernel (Definition 3).
@@ -28,6 +31,9 @@ class GraphFilters(nn.Module):
         num_hops: largest hop distance in the ego-graphs, for kernels with weights by hop.
         engine: how the kernel is evaluated: ``"auto"``, ``"torch"`` or ``"numba"``, see
             :func:`kergnn.engine.evaluate`.
+        hard_edges: whether an edge is either there, with weight 1/2, or not: where its free number
+            is positive. The derivative is that of the ReLU (straight-through), so that training can
+            take an edge away, but not bring it back.
     """
 
     def __init__(
@@ -38,6 +44,7 @@ class GraphFilters(nn.Module):
         kernel: str = "rw",
         num_hops: int = 1,
         engine: str = "auto",
+        hard_edges: bool = False,
     ) -> None:
         super().__init__()
         self.kernel = get_kernel(kernel)
@@ -52,7 +59,7 @@ class GraphFilters(nn.Module):
         self.filter_size = size
         num_hops = check_integer("num_hops", num_hops, minimum=0)
         check_choice("engine", engine, ENGINES)
-        self.engine = engine
+        self.engine, self.hard_edges = engine, hard_edges
 
         self.edge_weight = nn.Parameter(torch.empty(num_filters, size * (size - 1) // 2))
         self.attributes = nn.Parameter(torch.empty(num_filters, size, in_channels))
@@ -69,9 +76,33 @@ class GraphFilters(nn.Module):
         for name in self.kernel.parameters:
             nn.init.ones_(self.get_parameter(name))
 
+    def start_from(self, adjacency: Tensor, attributes: Tensor | None = None) -> None:
+        """Give the filters shapes in turn; a free number of -1 keeps an edge away for good.
+
+        Args:
+            adjacency: (k, m, m) of zeros and ones.
+            attributes: (k, m, d) the attributes to start from; otherwise they stay as they are,
+                but for those of nodes without edges, which become zero.
+        """
+        if not len(adjacency):
+            return
+        turn = torch.arange(self.num_filters) % len(adjacency)
+        row, col = torch.triu_indices(self.filter_size, self.filter_size, 1)
+        present = adjacency[turn][:, row, col].to(self.edge_weight) > 0
+        with torch.no_grad():
+            self.edge_weight.copy_(torch.where(present, HARD_WEIGHT, -1.0))
+            if attributes is None:
+                joined = adjacency[turn].to(self.attributes).amax(2, keepdim=True)
+                self.attributes.mul_(joined)
+            else:
+                self.attributes.copy_(attributes[turn])
+
     def adjacency(self) -> Tensor:
         """Return (D, m, m): symmetric, non-negative, zero diagonal."""
-        both = self.edge_weight.relu() @ self.get_buffer("_places")
+        weight = self.edge_weight.relu()
+        if self.hard_edges:
+            weight = HARD_WEIGHT * (weight > 0) + weight - weight.detach()
+        both = weight @ self.get_buffer("_places")
         return both.view(self.num_filters, self.filter_size, self.filter_size)
 
     def forward(self, x: Tensor, ego: EgoGraphs, num_steps: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from torch_geometric.nn import BatchNorm
 from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
 from kergnn.nn.conv import KerGNNConv, checked_ego
+from kergnn.nn.filters import GraphFilters
 
 
 class KerGNN(nn.Module):
@@ -40,10 +42,19 @@ class KerGNN(nn.Module):
         norm: ``"batch"``, ``"layer"`` or ``None``: normalisation of each layer's output.
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; or ``"evidence"``: the head sits
+            on every node, its mean over the classes is taken off, and a graph's logits are the sums
+            of this evidence of its nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
+        filter_init: ``"ego"`` to let the filters start as the most frequent shapes of the
+            ego-graphs that :meth:`start_from` gets; ``None`` for random ones.
+        hard_edges: see :class:`GraphFilters`.
+        edge_penalty: weight of the mean size of the filters' edges in :attr:`auxiliary_loss`,
+            which training adds to its loss.
+        evidence_penalty: the same for the mean size of the nodes' evidence, so that few nodes have
+            any; for the readout ``"evidence"``.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -73,6 +84,10 @@ class KerGNN(nn.Module):
         head_channels: int | None = None,
         task: str = "graph",
         engine: str = "auto",
+        filter_init: str | None = None,
+        hard_edges: bool = False,
+        edge_penalty: float = 0.0,
+        evidence_penalty: float = 0.0,
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -88,11 +103,25 @@ class KerGNN(nn.Module):
                 f"{num_layers} layers"
             )
         check_choice("norm", norm, ["batch", "layer", None])
-        check_choice("readout", readout, ["sum", "mean"])
+        check_choice("readout", readout, ["sum", "mean", "evidence"])
         check_choice("task", task, ["graph", "node"])
         for name, value in (("dropout", dropout), ("input_dropout", input_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} is {value!r}: it must be at least 0 and below 1")
+        check_choice("filter_init", filter_init, [None, "ego"])
+        for name, value in (
+            ("edge_penalty", edge_penalty),
+            ("evidence_penalty", evidence_penalty),
+        ):
+            if not value >= 0:
+                raise ValueError(f"{name} is {value!r}: it must not be negative")
+        if evidence_penalty and (readout != "evidence" or task != "graph"):
+            raise ValueError(
+                f"evidence_penalty is {evidence_penalty!r}: it must be 0, unless readout is "
+                "'evidence' and task is 'graph'"
+            )
+        self.filter_init, self.edge_penalty = filter_init, edge_penalty
+        self.evidence_penalty, self._evidence_size = evidence_penalty, torch.zeros(())
         self.num_hops, self.max_nodes = num_hops, max_nodes
         self.readout, self.task = readout, task
 
@@ -114,6 +143,7 @@ class KerGNN(nn.Module):
                     num_hops,
                     max_nodes,
                     engine,
+                    hard_edges,
                 )
             )
             self.norms.append(_norm(norm, hidden_channels))
@@ -136,6 +166,34 @@ class KerGNN(nn.Module):
         for module in self.modules():
             if module is not self and hasattr(module, "reset_parameters"):
                 module.reset_parameters()  # type: ignore[operator]
+
+    @property
+    def start_from(self) -> Callable[[Tensor, EgoGraphs], None] | None:
+        """What takes the training part before the first epoch: features (N, d) and ego-graphs."""
+        return self._start_from if self.filter_init == "ego" else None
+
+    def _start_from(self, x: Tensor, ego: EgoGraphs) -> None:
+        with torch.no_grad():
+            first = x if self.input_map is None else self.input_map(x)
+        for layer, conv in enumerate(self.convs):
+            assert isinstance(conv, KerGNNConv)
+            conv.start_from(ego, first if layer == 0 else None)
+
+    @property
+    def auxiliary_loss(self) -> Tensor | float:
+        """What training adds to the loss: the penalties, the second of the last forward pass."""
+        loss: Tensor | float = 0.0
+        if self.edge_penalty:
+            groups = [m for m in self.modules() if isinstance(m, GraphFilters)]
+            weights = torch.cat([group.edge_weight.relu().flatten() for group in groups])
+            loss = loss + self.edge_penalty * weights.mean()
+        if self.evidence_penalty:
+            loss = loss + self.evidence_penalty * self._evidence_size
+        return loss
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the size of the evidence as a number: what led to it cannot be copied."""
+        return {**self.__dict__, "_evidence_size": self._evidence_size.detach()}
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
@@ -161,10 +219,23 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        features = self.node_features(x, ego)
-        if self.task == "graph":
+        return self.logits(self.node_features(x, ego), batch, num_graphs)
+
+    def logits(
+        self,
+        features: list[Tensor],
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        r"""Return the logits of given node features :math:`\phi_0` to :math:`\phi_L`."""
+        if self.task == "graph" and self.readout != "evidence":
             features = self._read_out(features, batch, num_graphs)
         out: Tensor = self.head(torch.cat(features, dim=1))
+        if self.task == "graph" and self.readout == "evidence":
+            out = out - out.mean(1, keepdim=True)
+            if self.evidence_penalty and self.training:
+                self._evidence_size = out.abs().mean()
+            (out,) = self._read_out([out], batch, num_graphs)
         return out
 
     def _read_out(
@@ -192,7 +263,7 @@ class KerGNN(nn.Module):
                 f"num_graphs - 1 = {num_graphs - 1}"
             )
         totals = [f.new_zeros(num_graphs, f.size(1)).index_add(0, batch, f) for f in features]
-        if self.readout == "sum":
+        if self.readout != "mean":
             return totals
         count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(1)
         return [total / count for total in totals]

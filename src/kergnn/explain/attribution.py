@@ -1,0 +1,334 @@
+r"""Explanations of a KerGNN's output from its mechanism: which nodes and edges made a logit.
+
+**Exact, for the last step.** With sum or mean readout a graph's features are a sum over its nodes,
+and the head, in evaluation a batch norm and an MLP with ReLU, is affine around them. So a logit is
+
+.. math:: z = c + \sum_{l=0}^{L} \sum_{v} g_l \cdot \phi_l(v)
+
+with the gradient g of the head: ``layer_contribution[l, v]`` is the share of :math:`\phi_l(v)`.
+With the readout ``"evidence"`` a logit is a sum over the nodes as it is.
+
+**Layer-wise, down to the input.** Shares are handed down by rules that keep their sum:
+
+- linear maps, batch norm, ReLU: input times gradient; what belongs to biases goes to ``baseline``;
+- normalisation f of a kernel value: in proportion, :math:`f(K) / K` takes the place of the slope
+  (the deviation of a layer norm is taken as constant);
+- kernel values: by the exact contributions of :mod:`kergnn.explain.contributions`. A kernel value
+  is homogeneous in the features, of degree 2 (``rw``, ``drw``) or p + 1 (``rw-step``), so a node's
+  exact contribution is input times gradient divided by the degree.
+
+So ``baseline + node_contribution.sum()`` is the logit. On the way every layer's walks leave their
+shares on the edges they use: ``edge_contribution``, summed over the layers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.explain import Explanation
+
+from kergnn._checks import check_choice
+from kergnn.egographs import EgoGraphs
+from kergnn.engine.normalize import normalize_values
+from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
+from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+
+METHODS = ("walks", "gradient", "readout")
+
+
+def explain(
+    model: nn.Module,
+    data: Data,
+    target: int | None = None,
+    *,
+    index: int | None = None,
+    method: str | None = None,
+) -> Explanation:
+    """Explain one logit of a KerGNN by the nodes and edges of a graph.
+
+    Args:
+        model: a :class:`kergnn.KerGNN` for graphs or nodes; it is evaluated without dropout.
+        data: the graph, with ``x`` and ``edge_index``; the ego-graphs that
+            :class:`kergnn.EgoSubgraphs` stored are used, otherwise they are built.
+        target: the class, ``None`` for the predicted one.
+        index: for a model of nodes, the node whose class is explained.
+        method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
+            the exact shares of the nodes' features in the head, summed over the layers, where an
+            edge has the smaller share of its two ends and a tenth of their mean; ``"gradient"`` for
+            input times gradient all the way, whose sum is not the logit. ``None`` is ``"readout"``
+            for a model with the readout ``"evidence"`` and ``"walks"`` for others.
+
+    Returns:
+        an ``Explanation`` with
+
+        - ``node_mask`` (N, 1) and ``edge_mask`` (E,): the positive contributions, divided by the
+          largest;
+        - ``node_contribution`` (N,) and ``edge_contribution`` (E,): with their signs. The share of
+          an edge is split between its entries in ``edge_index`` (not for ``"readout"``);
+        - ``layer_contribution`` (L + 1, N): the exact shares in the head, by layer;
+        - ``baseline``: what belongs to no node, so that it and the nodes sum to the logit (not for
+          ``"gradient"``, where it is 0);
+        - ``prediction`` (1, classes): all logits; ``target`` (1,): the class.
+    """
+    method = _checked_method(model, data, index, method)
+    assert isinstance(model, KerGNN)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.enable_grad():
+            trace = _trace(model, data.x, _ego(model, data), index, exact=method != "gradient")
+    finally:
+        model.train(was_training)
+    logits = trace.outputs.sum(0)
+    if target is None:
+        target = int(logits.argmax())
+    elif not 0 <= target < len(logits):
+        raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
+    output = trace.outputs[:, target]
+
+    of_x, of_readout, of_kernels = _gradients(trace, output.sum())
+    layer = _layer_shares(model, trace, of_readout, index)
+    if method == "readout":
+        nodes = output.detach() if _has_evidence(model) else layer.sum(0)
+        ends = nodes[data.edge_index]
+        edges = ends.amin(0) + 0.1 * ends.mean(
+            0
+        )  # both ends count; where one has nothing, the other
+        edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
+    else:
+        nodes = (trace.x * of_x).sum(1).detach()
+        edges = _edge_shares(trace, of_kernels, data.edge_index, exact=method == "walks")
+    rest = logits[target].detach() - nodes.sum()
+    return Explanation(
+        x=data.x,
+        edge_index=data.edge_index,
+        node_mask=_mask(nodes).unsqueeze(1),
+        edge_mask=_mask(edges),
+        node_contribution=nodes,
+        edge_contribution=edges,
+        layer_contribution=layer,
+        baseline=torch.zeros_like(rest) if method == "gradient" else rest,
+        prediction=logits.detach().unsqueeze(0),
+        target=torch.tensor([target], device=logits.device),
+    )
+
+
+def _checked_method(model: nn.Module, data: Data, index: int | None, method: str | None) -> str:
+    """Return the method that ``None`` stands for, after a look at the arguments."""
+    if not isinstance(model, KerGNN):
+        raise ValueError(f"model is a {type(model).__name__}: explain() takes a KerGNN")
+    check_choice("method", method, [None, *METHODS])
+    if data.x is None or data.edge_index is None:
+        raise ValueError("data must have x and edge_index")
+    if model.task == "node" and (index is None or not 0 <= index < data.num_nodes):
+        raise ValueError(f"index is {index!r}: it must be a node, from 0 to {data.num_nodes - 1}")
+    if model.task == "graph" and index is not None:
+        raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
+    return method or ("readout" if _has_evidence(model) else "walks")
+
+
+def _has_evidence(model: KerGNN) -> bool:
+    return model.task == "graph" and model.readout == "evidence"
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """One forward pass, with what shares are read from.
+
+    Args:
+        x: the input.
+        features: the nodes' features after every layer.
+        readout: what the head sees of every layer.
+        layers: for every layer and kernel its values and the walks they are made of.
+        ego: the ego-graphs.
+        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) its summands.
+    """
+
+    x: Tensor
+    features: list[Tensor]
+    readout: list[Tensor]
+    layers: list[list[tuple[Tensor, WalkStates | None]]]
+    ego: EgoGraphs
+    outputs: Tensor
+
+
+def _ego(model: KerGNN, data: Data) -> EgoGraphs:
+    if "ego_index" in data:
+        return EgoGraphs.from_data(data)
+    return EgoGraphs.from_edge_index(
+        data.edge_index, data.num_nodes, model.num_hops, model.max_nodes
+    )
+
+
+def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: bool) -> _Trace:
+    x = x.detach().clone().requires_grad_()
+    features, layers = [x if model.input_map is None else model.input_map(x)], []
+    for conv, norm in zip(model.convs, model.norms, strict=True):
+        assert isinstance(conv, KerGNNConv)
+        values, kept = _layer(conv, features[-1], ego, exact)
+        features.append(_normalized(norm, values).relu())
+        layers.append(kept)
+    if model.task == "node":
+        readout = [f[index : index + 1] for f in features] if index is not None else []
+    elif _has_evidence(model):
+        readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
+    else:
+        readout = [f.sum(0, keepdim=True) for f in features]
+        if model.readout == "mean":
+            readout = [f / max(len(x), 1) for f in readout]
+    first, *head = model.head
+    out = _normalized(first, torch.cat(readout, dim=1))
+    for module in head:
+        out = module(out)
+    if _has_evidence(model):
+        out = out - out.mean(1, keepdim=True)
+    return _Trace(x, features, readout, layers, ego, out)
+
+
+def _layer(
+    conv: KerGNNConv, x: Tensor, ego: EgoGraphs, exact: bool
+) -> tuple[Tensor, list[tuple[Tensor, WalkStates | None]]]:
+    """Return a layer's output and its kernel values, with derivatives that hand shares down."""
+    parts, kept = [], []
+    for group in conv.groups:
+        assert isinstance(group, GraphFilters)
+        K, states = _kernel_values(group, x, ego, conv.num_steps)
+        if exact:
+            # Euler: input times gradient of a homogeneous function is its degree times its value.
+            degree = _degree(group.kernel.name, len(K)).to(K).view(-1, 1, 1)
+            K = K / degree + (K - K / degree).detach()
+        kept.append((K, states))
+        if not group.kernel.walks:
+            parts.append(K.squeeze(0))
+            continue
+        if exact:
+            f = K * proportion(K.detach(), ego.size, group.filter_size, conv.normalize)
+        else:
+            f = normalize_values(K, ego.size, group.filter_size, conv.normalize)
+        parts.append(torch.einsum("p,pni->ni", conv.step_weight.to(K.dtype), f))
+    return conv.updated(x, torch.cat(parts, dim=1)), kept
+
+
+def _kernel_values(
+    group: GraphFilters, x: Tensor, ego: EgoGraphs, num_steps: int
+) -> tuple[Tensor, WalkStates | None]:
+    name = group.kernel.name
+    check_choice("kernel", name, KERNELS)
+    parameters = {key: group.get_parameter(key) for key in group.kernel.parameters}
+    filters = (group.adjacency(), group.attributes)
+    if not group.kernel.walks:
+        return group.kernel.function(x, ego, *filters, num_steps, **parameters), None
+    states = walk_states(name, x, ego, *filters, num_steps, **parameters)
+    return states.values(), states
+
+
+def _degree(kernel: str, terms: int) -> Tensor:
+    """Return the degree of every K_p in the features."""
+    if kernel == "rw-step":
+        return torch.arange(1, terms + 1)
+    return torch.full((terms,), 1 if kernel == "gcn" else 2)
+
+
+def proportion(K: Tensor, size: Tensor, filter_size: int, normalize: str | None) -> Tensor:
+    r"""Return f(K) / K, which at zero is the slope there.
+
+    With q and r of :func:`kergnn.engine.normalize.normalize_values` the root is
+    :math:`r - 0.1 = |q| / (r + 0.1)`, which loses no digits.
+    """
+    if normalize is None:
+        return torch.ones_like(K)
+    scale = (size.to(K.dtype) * filter_size).reciprocal().unsqueeze(-1)
+    if normalize == "size":
+        return scale.expand_as(K)
+    q = (K * scale).abs()
+    ratio = ((q + 0.01).sqrt() + 0.1).reciprocal()
+    if normalize == "log":
+        root = q * ratio
+        tiny = root < 1e-6
+        ratio = ratio * torch.where(tiny, 1.0, root.log1p() / root.masked_fill(tiny, 1.0))
+        ratio = ratio / math.log(2)
+    return ratio * scale
+
+
+def _normalized(norm: nn.Module, h: Tensor) -> Tensor:
+    """Return the norm's output; the deviation of a layer norm has no derivative here."""
+    if isinstance(norm, nn.LayerNorm):
+        centred = h - h.mean(-1, keepdim=True)
+        scale = (centred.detach().square().mean(-1, keepdim=True) + norm.eps).rsqrt()
+        return centred * scale * norm.weight + norm.bias
+    out: Tensor = norm(h)
+    return out
+
+
+def _gradients(trace: _Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Return the derivatives by the input, by what the head sees and by the kernel values."""
+    kernel_values = [K for layer in trace.layers for K, _ in layer]
+    inputs = [trace.x, *trace.readout, *kernel_values]
+    of_x, *rest = torch.autograd.grad(logit, inputs, allow_unused=True, materialize_grads=True)
+    return of_x, rest[: len(trace.readout)], rest[len(trace.readout) :]
+
+
+def _layer_shares(
+    model: KerGNN, trace: _Trace, of_readout: list[Tensor], index: int | None
+) -> Tensor:
+    """Return the share of every layer's features of every node in the head: (L + 1, N)."""
+    count = len(trace.x)
+    shares = [(f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)]
+    layer = torch.stack(shares)
+    if index is not None:
+        only = torch.zeros_like(layer)
+        only[:, index] = layer[:, index]
+        return only
+    return layer / max(count, 1) if model.readout == "mean" else layer
+
+
+def _edge_shares(
+    trace: _Trace, of_kernels: list[Tensor], edge_index: Tensor, exact: bool
+) -> Tensor:
+    """Return the share of every entry of ``edge_index`` (E,), summed over layers and kernels."""
+    ego, count = trace.ego, len(trace.x)
+    row = ego.edge_index[0]
+    total = trace.outputs.new_zeros(row.size(0))
+    pairs = [pair for layer in trace.layers for pair in layer]
+    with torch.no_grad():
+        for (_, states), coefficient in zip(pairs, of_kernels, strict=True):
+            for p in range(1, len(coefficient)) if states is not None else ():
+                assert states is not None
+                share = (states.edges(p) * coefficient[p][ego.center[row]]).sum(1)
+                total += share if exact else p * share
+    return spread_over_edges(total, ego, edge_index, count)
+
+
+def spread_over_edges(values: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Sum values of the ego-graphs' edges (S,) by pair of nodes and split them between entries.
+
+    Args:
+        values: (S,) in the order of ``ego.edge_index``.
+        ego: the ego-graphs.
+        edge_index: (2, E) the entries; both directions and double ones count as one pair.
+        num_nodes: number of nodes.
+    """
+    code, inverse, count = pair_codes(edge_index, num_nodes)
+    ends = ego.index[ego.edge_index]
+    of_ego = ends.amin(0) * num_nodes + ends.amax(0)
+    totals = values.new_zeros(len(code)).index_add(0, torch.searchsorted(code, of_ego), values)
+    split = (totals / count)[inverse]
+    return split.masked_fill(edge_index[0] == edge_index[1], 0.0)
+
+
+def pair_codes(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return one number for every unordered pair, the pair of every entry, entries a pair."""
+    ends = edge_index.amin(0) * num_nodes + edge_index.amax(0)
+    code, inverse, count = torch.unique(ends, return_inverse=True, return_counts=True)
+    return code, inverse, count
+
+
+def _mask(contribution: Tensor) -> Tensor:
+    """Return the positive part, divided by the largest."""
+    positive = contribution.clamp(min=0)
+    largest = positive.max() if len(positive) else positive.new_zeros(())
+    return positive / largest if largest > 0 else positive
