@@ -21,6 +21,8 @@ LAYERS = [
     {"training"},
     {"preparation"},
     {"runs", "bench", "evaluation"},
+    {"reporting"},
+    {"sklearn"},
     {"cli"},
 ]
 

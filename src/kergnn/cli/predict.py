@@ -20,7 +20,7 @@ def predict(
     """Predict the classes of new graphs (or their nodes), with probabilities, as CSV."""
     import torch
 
-    from kergnn.cli.display import reporting
+    from kergnn.reporting import reporting
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
     from kergnn.outputs import prediction_table
