@@ -64,17 +64,7 @@ class GraphSet:
         """Return one graph as a set of its own."""
         if not -self.num_graphs <= graph < self.num_graphs:
             raise IndexError(f"graph is {graph}, but there are {self.num_graphs} graphs")
-        graph = int(graph) % self.num_graphs
-        nodes = slice(int(self.ptr[graph]), int(self.ptr[graph + 1]))
-        return replace(
-            self,
-            size=self.size[graph : graph + 1],
-            edge_index=self.edges_of_graphs[graph],
-            y=self.y[slice(graph, graph + 1) if self.task == "graph" else nodes],
-            labels=None if self.labels is None else self.labels[nodes],
-            attributes=None if self.attributes is None else self.attributes[nodes],
-            ids=self.ids[graph : graph + 1],
-        )
+        return self.select(torch.tensor([graph % self.num_graphs]))
 
     def __repr__(self) -> str:
         return (
@@ -137,22 +127,17 @@ class GraphSet:
             ids=tuple(name for name, keep in zip(self.ids, kept.tolist(), strict=False) if keep),
         )
 
-    @cached_property
-    def edges_of_graphs(self) -> list[Tensor]:
-        """The edges (2, E_g) of every graph, between its own nodes counted from 0."""
+    def to_data_list(self, x: Tensor) -> list[Data]:
+        """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d)."""
         graph_of_edge = self.graph_of[self.edge_index[0]]
         order = graph_of_edge.argsort(stable=True)
         counts = graph_of_edge.bincount(minlength=self.num_graphs).tolist()
-        local = (self.edge_index - self.ptr[graph_of_edge])[:, order]
-        return list(torch.split(local, counts, dim=1))
-
-    def to_data_list(self, x: Tensor) -> list[Data]:
-        """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d)."""
+        edges = torch.split(self.edge_index[:, order], counts, dim=1)
         nodes = torch.split(x, self.size.tolist())
         y = torch.split(self.y, 1 if self.task == "graph" else self.size.tolist())
         return [
-            Data(x=nodes[g], edge_index=edges, y=y[g])
-            for g, edges in enumerate(self.edges_of_graphs)
+            Data(x=nodes[g], edge_index=edges[g] - self.ptr[g], y=y[g])
+            for g in range(self.num_graphs)
         ]
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from kergnn.data.graphset import DataError, GraphSet, Task, encode
 
@@ -86,7 +87,7 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
 
     Labels and attributes that have no names are called ``label`` and ``attributes``.
     """
-    ptr, edges = graphs.ptr.tolist(), graphs.edges_of_graphs
+    ptr, edges = graphs.ptr.tolist(), local_edges(graphs)
     names = graphs.label_columns or _numbered("label", len(graphs.label_names))
     labels: dict[str, NDArray[Any]] = {}
     for i, column in enumerate(names):
@@ -103,6 +104,12 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
         )
         for g, (start, stop) in enumerate(zip(ptr, ptr[1:], strict=False))
     ]
+
+
+def local_edges(graphs: GraphSet) -> list[Tensor]:
+    """Return the edges (2, E_g) of every graph, between its own nodes counted from 0."""
+    bare = graphs.to_data_list(torch.empty(graphs.num_nodes, 0))
+    return [data.edge_index for data in bare]
 
 
 def class_values(graphs: GraphSet) -> list[str | None]:
@@ -149,5 +156,5 @@ def _numbered(name: str, count: int) -> tuple[str, ...]:
     return (name,) if count == 1 else tuple(f"{name}{i}" for i in range(count))
 
 
-def _array(tensor: torch.Tensor | None) -> NDArray[Any]:
+def _array(tensor: Tensor | None) -> NDArray[Any]:
     return np.empty((0, 0)) if tensor is None else tensor.numpy()

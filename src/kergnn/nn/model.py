@@ -146,6 +146,22 @@ class KerGNN(nn.Module):
             features.append(self.dropout(norm(conv(features[-1], ego)).relu()))
         return features
 
+    def embed(
+        self,
+        x: Tensor,
+        ego: EgoGraphs | Tensor,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        r"""Return :math:`\Phi(G)` of every graph, or the features of every node, all layers in one.
+
+        Arguments are those of :meth:`forward`.
+        """
+        features = self.node_features(x, ego)
+        if self.task == "graph":
+            features = self._read_out(features, batch, num_graphs)
+        return torch.cat(features, dim=1)
+
     def forward(
         self,
         x: Tensor,
@@ -161,24 +177,11 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        out: Tensor = self.head(self.embed(x, ego, batch, num_graphs))
-        return out
-
-    def embed(
-        self,
-        x: Tensor,
-        ego: EgoGraphs | Tensor,
-        batch: Tensor | None = None,
-        num_graphs: int | None = None,
-    ) -> Tensor:
-        r"""Return what the head sees: :math:`\Phi(G)` of every graph, or the features of every node.
-
-        Arguments are those of :meth:`forward`.
-        """
         features = self.node_features(x, ego)
         if self.task == "graph":
             features = self._read_out(features, batch, num_graphs)
-        return torch.cat(features, dim=1)
+        out: Tensor = self.head(torch.cat(features, dim=1))
+        return out
 
     def _read_out(
         self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None

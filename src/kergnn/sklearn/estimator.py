@@ -24,9 +24,9 @@ from kergnn.data.adapters import read_graphs
 from kergnn.data.records import GraphRecord, join
 from kergnn.egographs import EgoGraphs
 from kergnn.models import build_model
-from kergnn.preparation import fit_features, resolve_config
+from kergnn.preparation import Development, prepare_trainer, resolve_config
 from kergnn.reporting import reporting
-from kergnn.training import Trainer, embeddings, predict_probabilities, resolve_device
+from kergnn.training import embeddings, predict_probabilities, resolve_device
 
 
 class Filters(NamedTuple):
@@ -122,12 +122,13 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         layers = [conv.filters() for conv in self.model_.convs]
         return [Filters(*(tensor.cpu().numpy() for tensor in layer)) for layer in layers]
 
-    def explain(self, graph: Any, target: Any = None) -> Any:
+    def explain(self, graph: Any, target: Any = None, **options: Any) -> Any:
         """Explain the prediction for one graph, see :func:`kergnn.explain.explain`.
 
         Args:
             graph: a graph of any accepted kind.
             target: the class to explain, by default the predicted one.
+            **options: passed on, such as the node ``index`` of a classifier of nodes.
         """
         from kergnn.explain import explain
 
@@ -139,14 +140,19 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             check_choice("target", target, self.classes_.tolist())
             target = self.classes_.tolist().index(target)
         x = self.features_(graphs, unknown="zeros")
-        return explain(self.model_, Data(x=x, edge_index=graphs.simple_edges), target=target)
+        data = Data(x=x, edge_index=graphs.simple_edges, num_nodes=graphs.num_nodes)
+        return explain(self.model_.cpu(), data, target, **options)
 
     def plot_filters(self, **options: Any) -> Any:
-        """Draw the filters, see :func:`kergnn.explain.draw_filters` for the options."""
+        """Return a picture of the filters, see :func:`kergnn.explain.draw_filters`."""
         from kergnn.explain import draw_filters
 
         check_is_fitted(self, "model_")
-        return draw_filters(self.model_, **options)
+        one_hot = self.features_.recipe == "onehot-degree" or (
+            self.features_.recipe == "label" and len(self.features_.label_names) == 1
+        )
+        names = self.features_.names if one_hot else None
+        return draw_filters(self.model_, **{"names": names, **options})
 
     def _fit(self, records: list[GraphRecord], codes: NDArray[Any], classes: NDArray[Any]) -> None:
         """Train, and keep the best model, also if the training is interrupted.
@@ -164,20 +170,17 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         config = resolve_config(self._config(seed), graphs)
         train, validation = self._split(codes, seed)
-        warm = self.warm_start and hasattr(self, "model_")
-        features = self.features_ if warm else fit_features(config, graphs, train)
-        batches = _batches(config, graphs, features)
+        development = Development(graphs, _ego_graphs(config, graphs), train, validation)
         with torch.random.fork_rng(devices=[]), reporting(quiet=not self.verbose) as reporter:
-            model = build_model(config, batches.x.size(1), len(classes), self._task)
-            if warm:
-                self._continue(model, classes)
-            trainer = Trainer(config, model, graphs, batches, train, validation)
+            trainer, features = prepare_trainer(config, development)
+            if self.warm_start and hasattr(self, "model_"):
+                self._continue(trainer.model, features, classes)
             interrupt = None
             try:
                 trainer.run(lambda state: reporter.epoch(config, state))
             except KeyboardInterrupt as error:
                 interrupt = error
-        state = trainer.state
+        state, model = trainer.state, trainer.model
         if state.epoch:
             model.load_state_dict(state.best_weights)
             self.config_, self.model_ = config, model.eval()
@@ -187,19 +190,22 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         if interrupt is not None:
             raise interrupt
 
-    def _continue(self, model: nn.Module, classes: NDArray[Any]) -> None:
-        """Begin with the weights of the last fit."""
-        if classes.tolist() != self.classes_.tolist():
-            raise ValueError(
-                f"warm_start is True: y must have the classes of the last fit, "
-                f"{self.classes_.tolist()}, but it has {classes.tolist()}"
-            )
+    def _continue(self, model: nn.Module, features: Features, classes: NDArray[Any]) -> None:
+        """Begin with the weights of the last fit, if all that they mean is the same."""
+        now = {"classes": classes.tolist(), "node features": features.names}
+        before = {"classes": self.classes_.tolist(), "node features": self.features_.names}
+        for what, values in now.items():
+            if values != before[what]:
+                raise ValueError(
+                    f"warm_start is True: the {what} must be those of the last fit, "
+                    f"{before[what]}, but they are {values}"
+                )
         try:
             model.load_state_dict(self.model_.state_dict())
         except RuntimeError:
             raise ValueError(
                 "warm_start is True: the model of the last fit has another shape than the "
-                "parameters say; use warm_start=False"
+                "parameters say"
             ) from None
 
     def _config(self, seed: int) -> RunConfig:
@@ -258,7 +264,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain values: the weights are the bytes of a safetensors file."""
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = dict(super().__getstate__())
         if "model_" in state:
             weights = state.pop("model_").state_dict()
             state["_weights"] = save({k: v.cpu().contiguous() for k, v in weights.items()})
@@ -286,9 +292,12 @@ def _joined(records: list[GraphRecord], task: Task) -> GraphSet:
     return join("X", records, [None] * count, task)
 
 
+def _ego_graphs(config: RunConfig, graphs: GraphSet) -> EgoGraphs:
+    """Build the ego-graphs; those of graphs in memory are not worth a place on the disk."""
+    size, edges = graphs.num_nodes, graphs.edge_index
+    return EgoGraphs.from_edge_index(edges, size, config.num_hops, config.max_nodes)
+
+
 def _batches(config: RunConfig, graphs: GraphSet, features: Features) -> GraphBatches:
-    ego = EgoGraphs.from_edge_index(
-        graphs.edge_index, graphs.num_nodes, config.num_hops, config.max_nodes
-    )
-    x = features(graphs, unknown="zeros")
-    return GraphBatches(graphs, x, ego, resolve_device(config.device))
+    x, device = features(graphs, unknown="zeros"), resolve_device(config.device)
+    return GraphBatches(graphs, x, _ego_graphs(config, graphs), device)

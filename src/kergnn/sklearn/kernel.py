@@ -15,7 +15,7 @@ from torch import Tensor
 from kergnn._checks import check_choice, check_integer
 from kergnn.data import Features, GraphSet
 from kergnn.data.adapters import read_graphs
-from kergnn.data.records import GraphRecord, join
+from kergnn.data.records import GraphRecord, join, local_edges
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import evaluate
 
@@ -165,7 +165,7 @@ def as_filters(graphs: GraphSet, x: Tensor, which: Tensor) -> tuple[Tensor, Tens
     m = max(int(graphs.size[which].max()), 1)
     B = x.new_zeros(len(which), m, m)
     W = x.new_zeros(len(which), m, x.size(1))
-    ptr, edges = graphs.ptr.tolist(), graphs.edges_of_graphs
+    ptr, edges = graphs.ptr.tolist(), local_edges(graphs)
     for i, g in enumerate(which.tolist()):
         row, col = edges[g][:, edges[g][0] != edges[g][1]]
         B[i, row, col] = B[i, col, row] = 1

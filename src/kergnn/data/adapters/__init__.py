@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from kergnn.data.adapters.grakel_graphs import is_grakel, read_grakel, to_grakel
+from kergnn.data.adapters.grakel_graphs import is_edge_list, is_grakel, read_grakel, to_grakel
 from kergnn.data.adapters.matrices import read_matrix, to_adjacency
 from kergnn.data.adapters.networkx_graphs import networkx_classes, read_networkx, to_networkx
 from kergnn.data.adapters.pyg import pyg_classes, read_pyg, to_pyg
@@ -95,7 +95,7 @@ def read_graphs(
     """
     items = _items(graphs)
     kind = _common_kind(items)
-    by_name = kind == "networkx graph" or (kind == "PyG Data" and like in (_LABELS_X, _NUMBERS_X))
+    by_name = kind == "a networkx graph" or (kind == "a PyG Data" and like in (_LABELS_X, _NUMBERS_X))
     if like is not None and by_name:
         node_labels, node_attributes = like
     return _read(items, kind, node_labels, node_attributes, task)
@@ -104,19 +104,19 @@ def read_graphs(
 def _read(
     items: list[Any], kind: str, node_labels: Names, node_attributes: Names, task: Task
 ) -> list[GraphRecord]:
-    if kind in ("GraphSet", "GraKeL graph", "adjacency matrix"):
+    if kind in ("a GraphSet", "a GraKeL graph", "an adjacency matrix"):
         for argument, value in (("node_labels", node_labels), ("node_attributes", node_attributes)):
             if value:
-                raise DataError(f"{argument} is {value!r}: a {kind} has no attributes by name")
-    if kind == "GraphSet":
+                raise DataError(f"{argument} is {value!r}: {kind} has no attributes by name")
+    if kind == "a GraphSet":
         records = [record for item in items for record in split(item)]
-    elif kind == "networkx graph":
+    elif kind == "a networkx graph":
         records = read_networkx(items, node_labels, node_attributes, task)
-    elif kind == "PyG Data":
+    elif kind == "a PyG Data":
         records = read_pyg(items, node_labels, node_attributes)
-    elif kind == "molecule":
+    elif kind == "a molecule":
         records = read_molecules(items, node_labels)
-    elif kind == "GraKeL graph":
+    elif kind == "a GraKeL graph":
         records = read_grakel(items)
     else:
         records = [read_matrix(item, f"graphs[{i}]") for i, item in enumerate(items)]
@@ -127,19 +127,19 @@ def _read(
 def _kind(item: Any) -> str | None:
     """Return what one graph is, ``None`` if it is none."""
     if isinstance(item, GraphSet):
-        return "GraphSet"
+        return "a GraphSet"
     if isinstance(item, nx.Graph):
-        return "networkx graph"
+        return "a networkx graph"
     if isinstance(item, Data) and not isinstance(item, Batch):
-        return "PyG Data"
+        return "a PyG Data"
     if isinstance(item, str) or is_molecule(item):
-        return "molecule"
+        return "a molecule"
     if sp.issparse(item) or (isinstance(item, np.ndarray | Tensor) and item.ndim == 2):
-        return "adjacency matrix"
+        return "an adjacency matrix"
     if is_grakel(item):
-        return "GraKeL graph"
+        return "a GraKeL graph"
     if isinstance(item, list) and _is_table(item):
-        return "adjacency matrix"
+        return "an adjacency matrix"
     return None
 
 
@@ -155,7 +155,9 @@ def _items(graphs: Any) -> list[Any]:
             f"graphs is a table of shape {tuple(graphs.shape)}: rows of features are not graphs; "
             f"expected are {_KNOWN}"
         )
-    if _kind(graphs) is not None:
+    # A list of one graph is a list, though GraKeL would also take it as a graph.
+    listed = isinstance(graphs, list | tuple) and len(graphs) == 1 and not is_edge_list(graphs)
+    if _kind(graphs) is not None and not listed:
         return [graphs]
     if isinstance(graphs, Path | bytes | Mapping | HeteroData) or not isinstance(graphs, Iterable):
         hint = "; kergnn.data.load_graphs reads files" if isinstance(graphs, Path) else ""
@@ -173,7 +175,7 @@ def _common_kind(items: list[Any]) -> str:
             raise DataError(f"graphs[{i}] is {show(items[i])}: expected are {_KNOWN}")
         if kind != kinds[0]:
             raise DataError(
-                f"graphs[{i}] is a {kind}, but graphs[0] is a {kinds[0]}: all graphs must be of "
+                f"graphs[{i}] is {kind}, but graphs[0] is {kinds[0]}: all graphs must be of "
                 "one kind"
             )
     return str(kinds[0])
@@ -181,11 +183,11 @@ def _common_kind(items: list[Any]) -> str:
 
 def _own_classes(items: list[Any], kind: str, task: Task) -> list[Any]:
     """Return the classes that the graphs themselves know, an empty list for none."""
-    if kind == "networkx graph":
+    if kind == "a networkx graph":
         return networkx_classes(items, task)
-    if kind == "PyG Data":
+    if kind == "a PyG Data":
         return pyg_classes(items, task)
-    if kind == "GraphSet":
+    if kind == "a GraphSet":
         return [value for item in items if item.task == task for value in class_values(item)]
     return []
 

@@ -20,7 +20,7 @@ def read_matrix(matrix: Any, where: str) -> GraphRecord:
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise DataError(f"{where} is an array of shape {shape}: an adjacency matrix is square")
-    if not sp.issparse(matrix) and not np.issubdtype(np.asarray(matrix).dtype, np.number | np.bool_):
+    if not sp.issparse(matrix) and np.asarray(matrix).dtype.kind not in "biuf":
         raise DataError(f"{where} is {show(matrix)}: an adjacency matrix holds zeros and ones")
     entries = sp.coo_array(matrix)
     entries.eliminate_zeros()

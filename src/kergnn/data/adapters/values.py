@@ -42,11 +42,10 @@ def as_numbers(value: Any, where: str) -> list[float]:
 
 def names_of(names: Names, argument: str) -> list[str]:
     """Return one name or several as a list."""
-    found = [names] if isinstance(names, str) else list(names or ())
-    for name in found:
-        if not isinstance(name, str):
-            raise DataError(f"{argument} is {names!r}: it must be a name, or a list of names")
-    return found
+    found = [names] if isinstance(names, str) else names or []
+    if not isinstance(found, list | tuple) or not all(isinstance(name, str) for name in found):
+        raise DataError(f"{argument} is {names!r}: it must be a name, or a list of names")
+    return list(found)
 
 
 def choose_names(
@@ -67,7 +66,7 @@ def choose_names(
     for table in tables:
         for values in table:
             for name, value in values.items():
-                label = isinstance(value, str | Integral | np.bool_)
+                label = value is None or isinstance(value, str | Integral | np.bool_)
                 is_label[name] = is_label.get(name, True) and label
     return [n for n, yes in is_label.items() if yes], [n for n, yes in is_label.items() if not yes]
 

@@ -1,0 +1,105 @@
+"""The layer where users of PyG expect it: in their containers, loaders and files."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import Sequential
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+from torch_geometric.utils import erdos_renyi_graph, k_hop_subgraph
+
+from kergnn import KerGNN, KerGNNConv
+
+
+def graph(num_nodes=40, seed=0):
+    torch.manual_seed(seed)
+    edge_index = erdos_renyi_graph(num_nodes, 0.08)
+    return Data(x=torch.randn(num_nodes, 5), edge_index=edge_index, num_nodes=num_nodes)
+
+
+def test_sequential():
+    data = graph()
+    first, second = KerGNNConv(5, 8), KerGNNConv(8, 3, kernel="drw")
+    layers = [
+        (first, "x, edge_index -> x"),
+        torch.nn.ReLU(inplace=True),
+        (second, "x, edge_index -> x"),
+    ]
+    model = Sequential("x, edge_index", layers)
+    out = model(data.x, data.edge_index)
+    expected = second(first(data.x, data.edge_index).relu(), data.edge_index)
+    assert torch.equal(out, expected)
+    out.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("num_hops", [1, 2])
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_a_part_of_a_graph_gives_what_the_whole_gives(num_hops, num_layers):
+    """With all nodes within layers * hops, and all edges between them, ego-graphs are complete."""
+    data = graph()
+    model = KerGNN(5, 8, 3, num_layers=num_layers, num_hops=num_hops, task="node").eval()
+    whole = model(data.x, data.edge_index)
+    for seeds in torch.arange(40).split(10):
+        nodes, edges, position, _ = k_hop_subgraph(
+            seeds, num_layers * num_hops, data.edge_index, relabel_nodes=True, num_nodes=40
+        )
+        part = model(data.x[nodes], edges)[position]
+        torch.testing.assert_close(part, whole[seeds], rtol=1e-4, atol=1e-5)
+    # One hop less is not enough, so the equality above says something.
+    nodes, edges, position, _ = k_hop_subgraph(
+        torch.arange(10), num_layers * num_hops - 1, data.edge_index, relabel_nodes=True, num_nodes=40
+    )
+    short = model(data.x[nodes], edges)[position]
+    assert not torch.allclose(short, whole[:10], rtol=1e-2)
+
+
+@pytest.mark.skipif(
+    not (WITH_PYG_LIB or WITH_TORCH_SPARSE), reason="NeighborLoader needs pyg-lib or torch-sparse"
+)
+def test_neighbor_loader():
+    from torch_geometric.loader import NeighborLoader
+
+    data = graph()
+    model = KerGNN(5, 8, 3, num_layers=2, task="node").eval()
+    whole = model(data.x, data.edge_index)
+    loader = NeighborLoader(data, num_neighbors=[-1, -1], batch_size=7, subgraph_type="induced")
+    seen = []
+    for batch in loader:
+        seeds = batch.n_id[: batch.batch_size]
+        out = model(batch.x, batch.edge_index)[: batch.batch_size]
+        torch.testing.assert_close(out, whole[seeds], rtol=1e-4, atol=1e-5)
+        seen += seeds.tolist()
+    assert sorted(seen) == list(range(40))
+
+
+def test_state_dict_by_torch_save(tmp_path):
+    data = graph()
+    one, other = KerGNN(5, 8, 3, task="node").eval(), KerGNN(5, 8, 3, task="node").eval()
+    torch.save(one.state_dict(), tmp_path / "weights.pt")
+    other.load_state_dict(torch.load(tmp_path / "weights.pt", weights_only=True))
+    assert torch.equal(one(data.x, data.edge_index), other(data.x, data.edge_index))
+
+
+@pytest.mark.parametrize("kernel", ["rw", "rw-step", "drw", "gcn"])
+def test_autocast(kernel):
+    data = graph()
+    conv = KerGNNConv(5, 8, kernel=kernel, update="mlp")
+    expected = conv(data.x, data.edge_index)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = conv(data.x, data.edge_index)
+        loss = out.float().square().mean()
+    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1)
+    loss.backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in conv.parameters())
+
+
+@pytest.mark.parametrize("kernel", ["rw", "drw"])
+def test_compile(kernel):
+    data = graph(12)
+    model = KerGNN(5, 4, 3, kernel=kernel, task="node")
+    expected = model(data.x, data.edge_index)
+    compiled = torch.compile(model, backend="eager")
+    out = compiled(data.x, data.edge_index)
+    torch.testing.assert_close(out, expected)
+    out.sum().backward()
+    assert model.convs[0].groups[0].attributes.grad.abs().sum() > 0
