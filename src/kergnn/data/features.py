@@ -132,6 +132,11 @@ class Features:
                 columns.append(part)
         return columns
 
+    @property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the labels and of the attributes, each once."""
+        return self.label_columns, tuple(dict.fromkeys(self.attribute_columns))
+
     def _labels(self, graphs: GraphSet, unknown: str) -> Tensor:
         columns = 0 if graphs.labels is None else graphs.labels.size(1)
         if graphs.labels is None or columns != len(self.label_names):

@@ -83,13 +83,13 @@ class KerGNNClassifier(  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> KerGNNClassifier:
         """Train on graphs ``X`` with the classes ``y``."""
-        records = self._read(X, as_before=self.warm_start)
         codes, classes = checked_classes(y, type(self).__name__)
+        records = self._read(X, as_before=self.warm_start)
         check_consistent_length(records, codes)
         self._fit(records, codes, classes)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """Return the probability of every class, in the order of ``classes_``: (graphs, classes)."""
         return self._probabilities(X)
 

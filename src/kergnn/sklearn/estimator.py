@@ -238,22 +238,18 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, as_before: bool) -> list[GraphRecord]:
         """Return the graphs one by one; as before, with the labels that those of fit had."""
-        like = None
-        if as_before and hasattr(self, "features_"):
-            columns = tuple(dict.fromkeys(self.features_.attribute_columns))
-            like = self.features_.label_columns, columns
+        like = self.features_.columns if as_before and hasattr(self, "features_") else None
         return read_graphs(X, self.node_labels, self.node_attributes, self._task, like)
 
     def _new_graphs(self, X: Any) -> GraphSet:
         return _joined(self._read(X, as_before=True), self._task)
 
-    def _probabilities(self, X: Any) -> NDArray[np.float64]:
+    def _probabilities(self, X: Any) -> NDArray[np.float32]:
         """Return the probabilities of the classes for all graphs, or all nodes of them."""
         check_is_fitted(self, "model_")
         batches = _batches(self.config_, self._new_graphs(X), self.features_)
         model = self.model_.to(batches.x.device)
-        p = predict_probabilities(model, batches, torch.arange(len(batches.y))).double()
-        return (p / p.sum(1, keepdim=True)).numpy()
+        return predict_probabilities(model, batches, torch.arange(len(batches.y))).numpy()
 
     def _embeddings(self, X: Any) -> NDArray[np.float32]:
         """Return what the head of the model sees of all graphs, or all nodes of them."""

@@ -70,7 +70,7 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> RandomWalkKernel:
         """Keep the graphs ``X`` to compare others with."""
         check_choice("kernel", self.kernel, ["rw", "rw-step"])
-        records = read_graphs(X, self.node_labels, self.node_attributes)
+        records = self._read(X, as_before=False)
         graphs = _joined(records)
         parts = (("label", graphs.labels), ("attr", graphs.attributes))
         found = "+".join(name for name, tensor in parts if tensor is not None)
@@ -85,9 +85,7 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the kernel of graphs with those of ``fit``: (graphs, graphs of fit)."""
         check_is_fitted(self, "graphs_")
-        columns = tuple(dict.fromkeys(self.features_.attribute_columns))
-        like = self.features_.label_columns, columns
-        graphs = _joined(read_graphs(X, self.node_labels, self.node_attributes, like=like))
+        graphs = _joined(self._read(X, as_before=True))
         K = self._matrix(graphs, _joined(self.graphs_))
         return self._normalized(K, self._self_values(graphs), self._diagonal)
 
@@ -99,6 +97,16 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         K = (K + K.T) / 2  # equal but for rounding
         np.fill_diagonal(K, self._diagonal)
         return self._normalized(K, self._diagonal, self._diagonal)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a list of graphs is no table
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _read(self, X: Any, as_before: bool) -> list[GraphRecord]:
+        like = self.features_.columns if as_before else None
+        return read_graphs(X, self.node_labels, self.node_attributes, like=like)
 
     def _weights(self) -> Tensor:
         count = check_integer("num_steps", self.num_steps, minimum=0) + 1

@@ -43,7 +43,7 @@ class KerGNNNodeClassifier(ClassifierMixin, KerGNNEstimator):  # type: ignore[mi
         self._fit(records, codes, classes)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """Return the probability of every class for every node: (nodes, classes)."""
         return self._probabilities(X)
 

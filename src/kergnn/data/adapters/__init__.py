@@ -151,9 +151,10 @@ def _items(graphs: Any) -> list[Any]:
         graphs = np.array(graphs)
     table = isinstance(graphs, np.ndarray | Tensor) or sp.issparse(graphs)
     if hasattr(graphs, "columns") or (table and graphs.ndim == 2 and not _is_square(graphs)):
+        sparse = "sparse " if sp.issparse(graphs) else ""
         raise DataError(
-            f"graphs is a table of shape {tuple(graphs.shape)}: rows of features are not graphs; "
-            f"expected are {_KNOWN}"
+            f"graphs is a {sparse}table of shape {tuple(graphs.shape)}: rows of features are not "
+            f"graphs; expected are {_KNOWN}"
         )
     # A list of one graph is a list, though GraKeL would also take it as a graph.
     listed = isinstance(graphs, list | tuple) and len(graphs) == 1 and not is_edge_list(graphs)
