@@ -21,6 +21,7 @@ LAYERS = [
     {"training"},
     {"preparation"},
     {"runs", "bench", "evaluation"},
+    {"explain"},
     {"reporting"},
     {"sklearn"},
     {"cli"},

@@ -246,7 +246,7 @@ def test_node_classifier():
     y = np.array(["clique" if node < 24 else "path" for node in graph], dtype=object)
     hidden = y.copy()
     hidden[::3] = None
-    clf = KerGNNNodeClassifier(hidden_channels=8, epochs=40, random_state=0).fit(graph, hidden)
+    clf = KerGNNNodeClassifier(hidden_channels=8, epochs=25, random_state=0).fit(graph, hidden)
     assert clf.classes_.tolist() == ["clique", "path"]
     assert clf.predict(graph).shape == (40,)
     test = np.array([value if not i % 3 else None for i, value in enumerate(y)], dtype=object)

@@ -30,6 +30,7 @@ _FUSED_TYPES = (torch.float32, torch.float64)
 _warned: set[str] = set()
 
 
+@torch.compiler.disable  # compiled already, or with shapes that depend on the data
 def evaluate(
     kernel: str,
     x: Tensor,
@@ -66,6 +67,7 @@ def evaluate(
     return get_kernel(kernel).function(*arguments, **parameters)
 
 
+@torch.compiler.disable
 def combine(
     kernel: str,
     x: Tensor,

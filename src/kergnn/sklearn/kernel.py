@@ -70,33 +70,41 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> RandomWalkKernel:
         """Keep the graphs ``X`` to compare others with."""
         check_choice("kernel", self.kernel, ["rw", "rw-step"])
+        self._weights()
         records = self._read(X, as_before=False)
         graphs = _joined(records)
         parts = (("label", graphs.labels), ("attr", graphs.attributes))
         found = "+".join(name for name, tensor in parts if tensor is not None)
         every = torch.arange(graphs.num_nodes)
         self.features_ = Features.fit(self.features or found or "const", graphs, every)
-        self._weights()
         self.n_features_in_ = len(self.features_.names)
         self.graphs_ = records
-        self._diagonal = self._self_values(graphs)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the kernel of graphs with those of ``fit``: (graphs, graphs of fit)."""
         check_is_fitted(self, "graphs_")
-        graphs = _joined(self._read(X, as_before=True))
-        K = self._matrix(graphs, _joined(self.graphs_))
-        return self._normalized(K, self._self_values(graphs), self._diagonal)
+        left, right = _joined(self._read(X, as_before=True)), _joined(self.graphs_)
+        K = self._matrix(left, right)
+        if not self.normalize:
+            return K
+        return _cosine(K, self._self_values(left), self._self_values(right))
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the kernel of all pairs of graphs: (graphs, graphs)."""
         self.fit(X)
-        graphs = _joined(self.graphs_)
-        K = self._matrix(graphs, graphs)
+        # The smaller graph of a pair is the filter, which costs the square of its size.
+        order = np.argsort([r.num_nodes for r in self.graphs_], kind="stable")
+        graphs = _joined([self.graphs_[i] for i in order])
+        K = np.empty((graphs.num_graphs, graphs.num_graphs))
+        for first in range(0, graphs.num_graphs, _BLOCK):
+            block = torch.arange(first, min(first + _BLOCK, graphs.num_graphs))
+            rest = torch.arange(first, graphs.num_graphs)
+            values = self._matrix(graphs.select(rest), graphs.select(block))
+            K[np.ix_(order[rest], order[block])] = values
+            K[np.ix_(order[block], order[rest])] = values.T
         K = (K + K.T) / 2  # equal but for rounding
-        np.fill_diagonal(K, self._diagonal)
-        return self._normalized(K, self._diagonal, self._diagonal)
+        return _cosine(K, np.diagonal(K), np.diagonal(K)) if self.normalize else K
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -118,21 +126,12 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return torch.from_numpy(given)
 
-    def _normalized(
-        self, K: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        if not self.normalize:
-            return K
-        scale = np.sqrt(np.outer(left, right))
-        return np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
-
     def _matrix(self, left: GraphSet, right: GraphSet) -> NDArray[np.float64]:
         """Return K of every graph on the left with every one on the right."""
         K = np.zeros((left.num_graphs, right.num_graphs))
         filled = left.size.nonzero().flatten()
         x, ego, weights = self._node_features(left), whole_graphs(left), self._weights()
-        other = x if right is left else self._node_features(right)
-        # Sorted by size, so that the filters of a block are filled up by little.
+        other = self._node_features(right)
         for block in torch.split(right.size.argsort(stable=True), _BLOCK):
             filters = as_filters(right, other, block)
             K_p = evaluate(self.kernel, x, ego, *filters, self.num_steps)[:, left.ptr[filled]]
@@ -179,6 +178,14 @@ def as_filters(graphs: GraphSet, x: Tensor, which: Tensor) -> tuple[Tensor, Tens
         B[i, row, col] = B[i, col, row] = 1
         W[i, : ptr[g + 1] - ptr[g]] = x[ptr[g] : ptr[g + 1]]
     return B, W
+
+
+def _cosine(
+    K: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Divide by the roots of the self-values; 0 where one of them is."""
+    scale = np.sqrt(np.outer(left, right))
+    return np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
 
 
 def _joined(records: list[GraphRecord]) -> GraphSet:
