@@ -48,7 +48,6 @@ class EgoGraphs:
     neighbor: Tensor
 
     @classmethod
-    @torch.compiler.disable
     def from_edge_index(
         cls,
         edge_index: Tensor,

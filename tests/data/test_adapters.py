@@ -244,7 +244,9 @@ def test_mutag_survives_every_round_trip():
 def test_any_networkx_graphs_survive(data):
     made = []
     for _ in range(data.draw(st.integers(1, 3))):
-        graph = nx.gnp_random_graph(data.draw(st.integers(0, 6)), 0.5, seed=data.draw(st.integers(0)))
+        graph = nx.gnp_random_graph(
+            data.draw(st.integers(0, 6)), 0.5, seed=data.draw(st.integers(0))
+        )
         for node in graph:
             graph.nodes[node]["kind"] = data.draw(st.integers(-3, 3))
             graph.nodes[node]["size"] = data.draw(st.floats(-1e9, 1e9))
@@ -269,7 +271,10 @@ def with_values(**values):
         ([], "graphs is empty"),
         ([None], r"graphs\[0\] is None: expected"),
         ([nx.path_graph(2), None], r"graphs\[1\] is None"),
-        ([nx.path_graph(2), dense(EDGES, 5)], r"graphs\[1\] is an adjacency matrix, but graphs\[0\]"),
+        (
+            [nx.path_graph(2), dense(EDGES, 5)],
+            r"graphs\[1\] is an adjacency matrix, but graphs\[0\]",
+        ),
         (np.zeros((150, 4)), r"a table of shape \(150, 4\): rows of features are not graphs"),
         ([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4]], r"a table of shape \(2, 3\)"),
         (np.arange(4.0), r"graphs\[0\] is"),
@@ -279,7 +284,10 @@ def with_values(**values):
         (np.triu(np.ones((3, 3))), r"\[0, 1\] is 1, but \[1, 0\] is 0: an adjacency .* symmetric"),
         ([np.array([["a", "b"], ["c", "d"]])], "holds zeros and ones"),
         (nx.DiGraph([(0, 1)]), r"graphs\[0\] is directed: .* graph.to_undirected\(\) drops it"),
-        (with_values(size=float("nan")), r"graphs\[0\], node 1: 'size' is nan: it must be a finite"),
+        (
+            with_values(size=float("nan")),
+            r"graphs\[0\], node 1: 'size' is nan: it must be a finite",
+        ),
         (with_values(size=1e31), "'size' is 1e\\+31"),
         (with_values(size=[1.0, 2.0]), "'size' has 2 numbers where the nodes before have 1"),
         (with_values(size={"a": 1}), "'size' is {'a': 1}: it must be a finite number"),
@@ -316,10 +324,14 @@ def test_errors_about_names_and_classes(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             as_graphs([graph], **arguments)
-    with pytest.raises(DataError, match="node_labels is 'a': an adjacency matrix has no attributes"):
+    with pytest.raises(
+        DataError, match="node_labels is 'a': an adjacency matrix has no attributes"
+    ):
         as_graphs([np.eye(2)], node_labels="a")
     with pytest.raises(DataError, match="load_graphs reads files"):
         as_graphs(tmp_path)
     wide = [Data(x=torch.ones(2, w), edge_index=torch.tensor([[0], [1]])) for w in (1, 2)]
-    with pytest.raises(DataError, match=r"graphs\[1\] has attribute 'x' \(2 numbers\); graphs\[0\]"):
+    with pytest.raises(
+        DataError, match=r"graphs\[1\] has attribute 'x' \(2 numbers\); graphs\[0\]"
+    ):
         as_graphs(wide)

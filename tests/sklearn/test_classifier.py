@@ -91,7 +91,7 @@ def test_clone_and_parameters(fitted):
         _ = copy.filters_
     with pytest.raises(ValueError, match="hidden_channels is 0: it must be an integer of at least"):
         clone(fitted).set_params(hidden_channels=0).fit(*rings_and_trees(10))
-    with pytest.raises(ValueError, match="validation_fraction is 0.7"):
+    with pytest.raises(ValueError, match=r"validation_fraction is 0\.7"):
         small(validation_fraction=0.7).fit(*rings_and_trees(10))
 
 
@@ -259,7 +259,7 @@ def test_node_classifier():
     assert (pickle.loads(pickle.dumps(clf)).predict(graph) == clf.predict(graph)).all()
     with pytest.raises(ValueError, match="a class, or None, for each of the 40 nodes"):
         clf.fit(graph, y[:5])
-    with pytest.raises(ValueError, match="'no' is not a node|for 'no', which is not a node"):
+    with pytest.raises(ValueError, match="for 'no', which is not a node"):
         clf.fit(graph, {"no": 1})
     with pytest.raises(ValueError, match="y has no class"):
         clf.fit(graph, [None] * 40)

@@ -124,7 +124,9 @@ class Features:
                 given = self.attribute_columns or ("attr",) * len(self.mean)
                 total, seen = Counter(given), Counter[str]()
                 for name in given:
-                    columns.append(f"{name}{seen[name]}" if name == "attr" or total[name] > 1 else name)
+                    columns.append(
+                        f"{name}{seen[name]}" if name == "attr" or total[name] > 1 else name
+                    )
                     seen[name] += 1
             elif part == "onehot-degree":
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
             attributes={name: array[start:stop] for name, array in attributes.items()},
             id=graphs.ids[g] if graphs.ids else None,
         )
-        for g, (start, stop) in enumerate(zip(ptr, ptr[1:], strict=False))
+        for g, (start, stop) in enumerate(pairwise(ptr))
     ]
 
 

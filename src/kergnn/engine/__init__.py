@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kergnn._checks import check_choice
+from kergnn.egobuilder import not_traced
 from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import NORMALIZATIONS, normalize_values
 from kergnn.kernels import get_kernel
@@ -30,7 +31,7 @@ _FUSED_TYPES = (torch.float32, torch.float64)
 _warned: set[str] = set()
 
 
-@torch.compiler.disable  # compiled already, or with shapes that depend on the data
+@not_traced
 def evaluate(
     kernel: str,
     x: Tensor,
@@ -67,7 +68,7 @@ def evaluate(
     return get_kernel(kernel).function(*arguments, **parameters)
 
 
-@torch.compiler.disable
+@not_traced
 def combine(
     kernel: str,
     x: Tensor,

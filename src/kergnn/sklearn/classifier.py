@@ -14,8 +14,11 @@ from kergnn.data import Task
 from kergnn.sklearn.estimator import KerGNNEstimator
 
 
-class KerGNNClassifier(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, KerGNNEstimator
+class KerGNNClassifier(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    KerGNNEstimator,
 ):
     r"""Classify graphs by a KerGNN, in the way of scikit-learn.
 
@@ -90,7 +93,7 @@ class KerGNNClassifier(  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Return the probability of every class, in the order of ``classes_``: (graphs, classes)."""
+        """Return the probability of every class in ``classes_``: (graphs, classes)."""
         return self._probabilities(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -105,8 +108,8 @@ class KerGNNClassifier(  # type: ignore[misc]
 
     @property
     def _n_features_out(self) -> int:
-        width: int = self.model_.head[1].in_features
-        return width
+        linear = self.model_.head.get_submodule("1")
+        return linear.get_parameter("weight").size(1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

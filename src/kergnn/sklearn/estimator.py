@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from importlib import import_module
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from kergnn.data.adapters import read_graphs
 from kergnn.data.records import GraphRecord, join
 from kergnn.egographs import EgoGraphs
 from kergnn.models import build_model
+from kergnn.nn import KerGNN, KerGNNConv
 from kergnn.preparation import Development, prepare_trainer, resolve_config
 from kergnn.reporting import reporting
 from kergnn.training import embeddings, predict_probabilities, resolve_device
@@ -119,7 +121,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
     def filters_(self) -> list[Filters]:
         """The filters of every layer, the first layer first."""
         check_is_fitted(self, "model_")
-        layers = [conv.filters() for conv in self.model_.convs]
+        layers = [conv.filters() for conv in self.model_.convs if isinstance(conv, KerGNNConv)]
         return [Filters(*(tensor.cpu().numpy() for tensor in layer)) for layer in layers]
 
     def explain(self, graph: Any, target: Any = None, **options: Any) -> Any:
@@ -130,8 +132,6 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             target: the class to explain, by default the predicted one.
             **options: passed on, such as the node ``index`` of a classifier of nodes.
         """
-        from kergnn.explain import explain
-
         check_is_fitted(self, "model_")
         graphs = self._new_graphs(graph)
         if graphs.num_graphs != 1:
@@ -141,18 +141,18 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             target = self.classes_.tolist().index(target)
         x = self.features_(graphs, unknown="zeros")
         data = Data(x=x, edge_index=graphs.simple_edges, num_nodes=graphs.num_nodes)
-        return explain(self.model_.cpu(), data, target, **options)
+        return import_module("kergnn.explain").explain(self.model_.cpu(), data, target, **options)
 
     def plot_filters(self, **options: Any) -> Any:
         """Return a picture of the filters, see :func:`kergnn.explain.draw_filters`."""
-        from kergnn.explain import draw_filters
-
         check_is_fitted(self, "model_")
         one_hot = self.features_.recipe == "onehot-degree" or (
             self.features_.recipe == "label" and len(self.features_.label_names) == 1
         )
         names = self.features_.names if one_hot else None
-        return draw_filters(self.model_, **{"names": names, **options})
+        return import_module("kergnn.explain").draw_filters(
+            self.model_, **{"names": names, **options}
+        )
 
     def _fit(self, records: list[GraphRecord], codes: NDArray[Any], classes: NDArray[Any]) -> None:
         """Train, and keep the best model, also if the training is interrupted.
@@ -180,10 +180,11 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
                 trainer.run(lambda state: reporter.epoch(config, state))
             except KeyboardInterrupt as error:
                 interrupt = error
-        state, model = trainer.state, trainer.model
+        state = trainer.state
         if state.epoch:
-            model.load_state_dict(state.best_weights)
-            self.config_, self.model_ = config, model.eval()
+            trainer.model.load_state_dict(state.best_weights)
+            self.model_: KerGNN = cast(KerGNN, trainer.model.eval())
+            self.config_ = config
             self.features_, self.classes_ = features, classes
             self.n_features_in_, self.n_iter_ = len(features.names), state.epoch
             self.best_epoch_, self.history_ = state.best_epoch, state.history
@@ -224,7 +225,9 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         """
         fraction = self.validation_fraction
         if not isinstance(fraction, Real) or not 0 < fraction <= 0.5:
-            raise ValueError(f"validation_fraction is {fraction!r}: it must be above 0, at most 0.5")
+            raise ValueError(
+                f"validation_fraction is {fraction!r}: it must be above 0, at most 0.5"
+            )
         known = np.flatnonzero(codes >= 0)
         several = known[np.bincount(codes[known])[codes[known]] > 1]
         order = np.random.default_rng(seed).permutation(several)

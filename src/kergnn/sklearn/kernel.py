@@ -118,7 +118,9 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _weights(self) -> Tensor:
         count = check_integer("num_steps", self.num_steps, minimum=0) + 1
-        given = np.ones(count) if self.step_weights is None else np.asarray(self.step_weights, float)
+        given = (
+            np.ones(count) if self.step_weights is None else np.asarray(self.step_weights, float)
+        )
         if given.shape != (count,) or not ((given >= 0) & (given < np.inf)).all():
             raise ValueError(
                 f"step_weights is {self.step_weights!r}: it must hold num_steps + 1 = {count} "

@@ -95,7 +95,9 @@ def read_graphs(
     """
     items = _items(graphs)
     kind = _common_kind(items)
-    by_name = kind == "a networkx graph" or (kind == "a PyG Data" and like in (_LABELS_X, _NUMBERS_X))
+    by_name = kind == "a networkx graph" or (
+        kind == "a PyG Data" and like in (_LABELS_X, _NUMBERS_X)
+    )
     if like is not None and by_name:
         node_labels, node_attributes = like
     return _read(items, kind, node_labels, node_attributes, task)

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from kergnn._checks import check_edge_index
 from kergnn.data.adapters.values import Names, as_name, names_of, show
 from kergnn.data.graphset import LARGEST, DataError, GraphSet
-from kergnn.data.records import GraphRecord, class_values, natural_values, split
+from kergnn.data.records import GraphRecord, natural_values, split
 
 
 def read_pyg(
@@ -86,13 +86,15 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
 
 
 def _rows(data: Data, name: str, num_nodes: int, where: str) -> Any:
-    values = data[name] if name in data else None
+    values = getattr(data, name, None)
     if values is None:
         if num_nodes == 0:
             return torch.empty(0)
         raise DataError(f"{where} has no {name!r}; it has {', '.join(data.keys())}")
     if not hasattr(values, "__len__") or len(values) != num_nodes:
-        raise DataError(f"{where}.{name} is {show(values)}: it must have {num_nodes} rows, one a node")
+        raise DataError(
+            f"{where}.{name} is {show(values)}: it must have {num_nodes} rows, one a node"
+        )
     return values
 
 

@@ -35,7 +35,7 @@ def as_numbers(value: Any, where: str) -> list[float]:
     numbers = np.ravel(value).tolist() if isinstance(value, np.ndarray) else value
     numbers = list(numbers) if several else [numbers]
     for number in numbers:
-        if not isinstance(number, Real) or not abs(number) < LARGEST:
+        if not isinstance(number, Real) or not abs(float(number)) < LARGEST:
             raise DataError(f"{where} is {show(value)}: it must be a finite number, or a list")
     return [float(number) for number in numbers]
 
