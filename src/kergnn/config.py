@@ -158,7 +158,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
 
 def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     checked = {}
-    for key, value in _flat(values).items():
+    for key, value in flatten_options(values).items():
         if _is_option(key):
             if not key.removeprefix(_OPTION).isidentifier() or type(value) not in _SCALARS:
                 raise ConfigError(f"{key} is {value!r}: it must be a number, a string or a boolean")
@@ -176,7 +176,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Give every entry of the table ``options`` a key of its own."""
     flat = {key: value for key, value in values.items() if key != "options"}
     options = values.get("options", {})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,12 @@ from kergnn.models import checked_options, shared_arguments
 
 
 def gram_matrix(
-    config: RunConfig, graphs: GraphSet, x: Tensor, train: Tensor, folder: Path | None
+    config: RunConfig,
+    graphs: GraphSet,
+    x: Tensor,
+    train: Tensor,
+    folder: Path | None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Tensor:
     """Return the Gram matrix (G, G), from the folder if it is there.
 
@@ -37,13 +43,18 @@ def gram_matrix(
         x: (N, d) node features.
         train: positions of the training graphs, for a kernel that is fitted to them.
         folder: where matrices are kept.
+        progress: called with the work done and the work there is, if there is any.
     """
     function = get_baseline(config.model).load()
     signature = inspect.signature(function)
-    arguments = _arguments(config, set(signature.parameters))
+    arguments = _arguments(config)
     fitted = {"train": train} if "train" in signature.parameters else {}
+
+    def compute() -> Tensor:
+        return torch.from_numpy(function(graphs, x, **arguments, **fitted, progress=progress))
+
     if folder is None:
-        return torch.from_numpy(function(graphs, x, **arguments, **fitted))
+        return compute()
     digest = hashlib.sha256(graphs.fingerprint.encode() + x.contiguous().numpy().tobytes())
     digest.update(train.numpy().tobytes() if fitted else b"")
     # A kernel whose code or whose defaults have changed is another kernel.
@@ -55,7 +66,7 @@ def gram_matrix(
         if path.is_file():
             with suppress(DataError):  # damaged: computed again
                 return load_tensors(path)[0]["gram"]
-        matrix = torch.from_numpy(function(graphs, x, **arguments, **fitted))
+        matrix = compute()
         with suppress(OSError):  # a full disk only costs the time to compute it again
             save_tensors(path, {"gram": matrix}, {"arguments": arguments})
     return matrix
@@ -63,7 +74,7 @@ def gram_matrix(
 
 def check_machine(config: RunConfig) -> None:
     """Refuse options that the kernel or its machine does not take."""
-    _arguments(config, set(inspect.signature(get_baseline(config.model).load()).parameters))
+    _arguments(config)
     KernelMachine(2, _price(config))
 
 
@@ -83,9 +94,9 @@ def _price(config: RunConfig) -> float:
     return price
 
 
-def _arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:
+def _arguments(config: RunConfig) -> dict[str, Any]:
     """Return the arguments of the kernel: keys of the configuration that it knows, and options."""
-    known = known - {"graphs", "x", "train", "progress"}
-    options = checked_options(config, known | {"C"})
+    options = checked_options(config)
     options.pop("C", None)
+    known = set(inspect.signature(get_baseline(config.model).load()).parameters)
     return shared_arguments(config, known) | options

@@ -16,6 +16,9 @@ from kergnn.nn import KerGNN
 
 # Keys of a configuration that mean the same for all models.
 _SHARED = ("hidden_channels", "num_layers", "dropout")
+# What a model or a kernel is given beside them.
+_DATA = ("in_channels", "out_channels", "graphs", "x", "train", "progress")
+_GIVEN = {*_SHARED, *_DATA}
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,15 @@ def model_info(name: str) -> ModelInfo:
     return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary)
 
 
+def model_options(name: str) -> dict[str, Any]:
+    """Return the options that only this model takes, with their defaults."""
+    if model_info(name).kind == "kergnn":
+        return {}
+    parameters = inspect.signature(get_baseline(name).load()).parameters
+    own = {key: p.default for key, p in parameters.items() if key not in _GIVEN}
+    return own | ({"C": 1.0} if model_info(name).kind == "kernel" else {})
+
+
 def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> nn.Module:
     """Build the network that a configuration describes, with weights drawn from its seed."""
     if not 0 <= config.seed < 2**32:
@@ -79,12 +91,12 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
     if info.kind == "network":
         constructor = get_baseline(info.name).load()
         known = set(inspect.signature(constructor).parameters)
-        arguments = shared_arguments(config, known) | checked_options(config, known)
+        arguments = shared_arguments(config, known) | checked_options(config)
         network: nn.Module = constructor(
             in_channels=in_channels, out_channels=num_classes, **arguments
         )
         return network
-    checked_options(config, set())
+    checked_options(config)
     return KerGNN(
         in_channels,
         config.hidden_channels,
@@ -113,10 +125,9 @@ def shared_arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:
     return {k: getattr(config, k) for k in _SHARED if k in known and getattr(config, k) is not None}
 
 
-def checked_options(config: RunConfig, known: set[str]) -> dict[str, Any]:
+def checked_options(config: RunConfig) -> dict[str, Any]:
     """Return the model's own options, if it knows them all."""
-    options = dict(config.options)
-    allowed = known - {*_SHARED, "in_channels", "out_channels"}
+    options, allowed = dict(config.options), model_options(config.model)
     for name in options:
         if name not in allowed:
             names = ", ".join(sorted(allowed)) or "none"

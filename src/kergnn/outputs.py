@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import platform
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from kergnn.data import GraphSet
+
+
+def software_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that decide a result."""
+    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
 
 
 def prediction_table(

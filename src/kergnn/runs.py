@@ -17,11 +17,9 @@ Every file is written under another name, synced and renamed. Nothing is pickled
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ from kergnn.data import (
 )
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.models import build_model
-from kergnn.outputs import curves, metrics_table, prediction_table
+from kergnn.outputs import curves, metrics_table, prediction_table, software_versions
 from kergnn.preparation import (
     ego_graphs,
     find_split,
@@ -226,15 +224,10 @@ def _finish(
     """Look at the test part, once, and write what remains of the run."""
     state = trainer.state
     probabilities = predict_probabilities(trainer.model, batches, split.test)
-    best = state.history[state.best_epoch - 1]
     seconds = sorted(row["seconds"] for row in state.history)
     results = {
         "test": metrics(probabilities, graphs.y[split.test]),
-        "validation": {
-            name.removeprefix("validation_"): value
-            for name, value in best.items()
-            if name.startswith("validation_")
-        },
+        "validation": state.best_figures,
         "metric": config.metric,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
@@ -254,7 +247,6 @@ def _finish(
 def _record(
     config: RunConfig, graphs: GraphSet, split: Split, features: Features
 ) -> dict[str, Any]:
-    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
     return {
         "dataset": graphs.name,
         "source": graphs.source,
@@ -266,10 +258,7 @@ def _record(
         "split_sizes": [len(split.train), len(split.validation), len(split.test)],
         "features": features.to_dict(),
         "feature_names": features.names,
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in packages},
-        },
+        "versions": software_versions(),
         "threads": torch.get_num_threads(),
     }
 

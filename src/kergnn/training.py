@@ -53,6 +53,12 @@ class TrainingState:
     weights: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Tensor] = field(default_factory=dict)
 
+    @property
+    def best_figures(self) -> dict[str, float]:
+        """The validation figures of the best epoch."""
+        best, prefix = self.history[self.best_epoch - 1], "validation_"
+        return {k.removeprefix(prefix): v for k, v in best.items() if k.startswith(prefix)}
+
 
 def resolve_device(device: str) -> torch.device:
     """Return the device that ``auto`` stands for, or the named one."""

@@ -11,6 +11,7 @@ from kergnn.bench.padded import pad, padded_random_walk
 from kergnn.bench.report import slope
 from kergnn.bench.run import take_turns
 from kergnn.cli import main
+from kergnn.config import ConfigError
 from kergnn.data import load_graphs
 from kergnn.egographs import EgoGraphs
 from kergnn.kernels import random_walk
@@ -64,6 +65,21 @@ def test_memory_is_measured_in_a_process_of_its_own():
 def test_the_first_pass_compiles_and_the_second_does_not():
     found = startup_seconds("rw-step")
     assert found["warm_seconds"] < found["compiling_seconds"]
+
+
+def test_an_interrupted_bench_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("kergnn.bench.run.sweep_points", lambda quick: [])
+    saved = []
+    first = run_bench(["MUTAG"], [1], 1, quick=True, save=lambda r: saved.append(dict(r)))
+    assert saved[-1]["datasets"] == first["datasets"]
+
+    def refuse(*_):
+        pytest.fail("measured again")
+
+    monkeypatch.setattr("kergnn.bench.run.make_epoch", refuse)
+    assert run_bench(["MUTAG"], [1], 1, quick=True, before=first) == first
+    with pytest.raises(ConfigError, match="other settings"):
+        run_bench(["MUTAG"], [1], 2, quick=True, before=first)
 
 
 def test_the_command_leaves_a_record_and_a_plot(tmp_path, monkeypatch, capsys):

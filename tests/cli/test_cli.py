@@ -254,6 +254,8 @@ def test_datasets_and_models_say_what_there_is(capsys):
     assert main(["datasets", "MUTAG"]) == 0
     out = capsys.readouterr().out
     assert "-1: 63, 1: 125" in out
+    assert main(["models", "gat"]) == 0
+    assert "heads = " in capsys.readouterr().out
     assert main(["models"]) == 0
     assert "rw-step" in capsys.readouterr().out
 

@@ -83,6 +83,23 @@ def test_a_table_without_results_shows_the_published_ones(capsys):
     assert "empty: no results here" in message
 
 
+def test_selection_alone_shows_validation_scores_and_no_test(capsys, monkeypatch):
+    monkeypatch.setattr(trials, "_test", lambda *_: pytest.fail("the test part was looked at"))
+    out = run(capsys, "evaluate", "MUTAG", *SMALL, "--select-only")
+    assert "the test parts are left alone" in out
+    rows = [line for line in out.splitlines() if "num_layers=" in line]
+    means = [float(line.partition(" ")[0]) for line in rows]
+    assert means == sorted(means, reverse=True)
+    assert len(rows) == 2
+    assert "test accuracy" not in out
+    assert "no results here" in run(capsys, "table", "--store", "store", "--no-published", code=2)
+
+
+def test_a_table_of_a_missing_store_is_refused_and_names_may_be_small(capsys):
+    assert "nowhere: no such folder" in run(capsys, "table", "--store", "nowhere", code=2)
+    assert "NCI1" in run(capsys, "table", "--dataset", "nci1")
+
+
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_a_damaged_record_is_named_and_run_again(capsys, tmp_path):
     run(capsys, "evaluate", "MUTAG", *SMALL)

@@ -46,6 +46,22 @@ def test_every_graph_system_is_evaluated(name, tmp_path):
         assert min(loss) < 0.95 * loss[0]
 
 
+@pytest.mark.parametrize("executor", ["serial", "processes"])
+def test_a_long_gram_matrix_tells_how_far_it_is(executor, tmp_path):
+    plan = make_plan("MUTAG", space("gntk"), model="gntk", folds=1, repeats=1)
+    details = []
+    evaluate(
+        plan,
+        ResultStore(tmp_path),
+        make_executor(executor),
+        lambda status: details.append(status.detail),
+    )
+    told = [detail for detail in details if detail]
+    assert len(told) > 10
+    assert told[-1] == "Gram matrix of gntk: 100 %"
+    assert details[-1] == ""
+
+
 @pytest.fixture
 def ring(monkeypatch):
     """Return a node set: two halves of a ring, with features that tell them apart."""

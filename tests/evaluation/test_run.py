@@ -201,6 +201,9 @@ def test_a_repaired_fold_is_not_broken_by_a_slower_process(small_plan, store):
 
 def test_what_was_measured_is_of_all_folds(small_plan, store):
     both = evaluate(small_plan(folds=2), store, Counting())["measured"]
+    trials = [json.loads(path.read_text()) for path in store.folder.glob("trials/*/*.json")]
+    total = sum(trial["measured"]["seconds"] for trial in trials)
+    assert both["seconds_of_all_trainings"] == pytest.approx(total, abs=0.1)
     assert evaluate(small_plan(folds=1), store, Counting())["measured"] == both
 
 
@@ -278,7 +281,7 @@ def test_memory_is_limited_too(small_plan, store):
 def test_executors_that_cannot_be_are_refused():
     for arguments, message in (
         (("luck",), "executor is 'luck'"),
-        (("serial", 2), "the serial executor has one"),
+        (("serial", 2), "with executor .serial. it must be 1"),
         (("processes", 0), "workers is 0"),
         (("processes", 1, None, 0), "threads is 0"),
         (("serial", 1, None, 1, None, Limits(seconds=1)), "limits of a trial need 'processes'"),
@@ -341,7 +344,7 @@ def test_killing_the_parent_ends_its_workers(tmp_path):
         assert len(group) >= 2
         process.kill()
     deadline = threading.Event()
-    for _ in range(200):
+    for _ in range(1200):
         if not any(alive(pid) for pid in group):
             break
         deadline.wait(0.1)

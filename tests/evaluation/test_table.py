@@ -19,7 +19,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
             "split_hash": f"split{i}",
             "status": "done",
             "test": {"accuracy": accuracy},
-            "config": {"num_layers": 1 + i % 2},
+            "config": {"num_layers": 1 + i % 2, "epochs": 200},
             "failed": {},
         }
         for i, accuracy in enumerate(accuracies)
@@ -149,6 +149,25 @@ def test_of_several_evaluations_the_most_thorough_counts_not_the_best(store):
     grown = evaluation(accuracies=[0.6] * 10, key="c", num_configs=5)
     (result,) = store(grown)
     assert result.mean == 0.6
+
+
+def test_a_quick_look_does_not_replace_a_whole_evaluation(store):
+    whole = evaluation(accuracies=[0.7] * 10, key="a")
+    look = evaluation(accuracies=[0.8] * 10, key="b")
+    look["measured"] = {**look["measured"], "finished": "2026-02-01T00:00:00+00:00"}
+    for fold in look["folds"]:
+        fold["config"]["epochs"] = 5
+    (result,) = store(whole, look)
+    assert result.mean == 0.7
+    assert "2 (grid), 3 repeats, up to 200 epochs" in format_table([result])
+
+
+def test_what_is_not_shown_is_not_explained(store):
+    (result,) = store(evaluation(accuracies=[0.7] * 10))
+    assert "Published" not in format_table([result])
+    assert "* the best of its column" in format_table([result])
+    (part,) = store(evaluation(model="part", accuracies=[0.7]))[1:]
+    assert "*" not in format_table([part])
 
 
 def test_csv_has_one_row_for_each_data_set_and_model(store):

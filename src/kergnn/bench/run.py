@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kergnn._checks import check_integer
 from kergnn.bench.contenders import (
     BATCH_SIZE,
     FILTER_SIZE,
@@ -25,6 +26,7 @@ from kergnn.bench.contenders import (
 )
 from kergnn.bench.fresh import epoch_memory, startup_seconds
 from kergnn.bench.scaling import make_node_epoch, sweep_points
+from kergnn.config import ConfigError
 from kergnn.data import GraphSet, load_graphs
 from kergnn.egographs import EgoGraphs
 
@@ -40,6 +42,8 @@ def run_bench(
     quick: bool = False,
     models: Sequence[str] = (),
     progress: Callable[[str], None] = lambda text: None,
+    before: dict[str, Any] | None = None,
+    save: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> dict[str, Any]:
     """Measure everything and return the record that is stored.
 
@@ -51,7 +55,11 @@ def run_bench(
         quick: leave out memory, compilation and the larger points of the sweeps.
         models: further models by name; kernels are timed with their machine, once for all depths.
         progress: called with what is measured next.
+        before: an earlier record with the same settings; what it has is not measured again.
+        save: called with the record so far, after each part.
     """
+    for num_layers in layers:
+        check_integer("layers", num_layers, minimum=1)
     record: dict[str, Any] = {
         "settings": {
             "hidden": HIDDEN,
@@ -71,16 +79,24 @@ def run_bench(
         "datasets": {},
         "scaling": [],
     }
+    if before is not None:
+        for key in ("settings", "machine"):
+            if before.get(key) != record[key]:
+                raise ConfigError(f"the earlier record has other {key}: {before.get(key)}")
+        record = {**record, **before}
     for dataset in datasets:
+        if dataset in record["datasets"]:
+            continue
         progress(f"{dataset}: reading")
         graphs = load_graphs(dataset, mirror)
+        if graphs.task != "graph":
+            raise ConfigError(f"datasets is {dataset!r}: bench times sets of graphs")
         entry: dict[str, Any] = {
             "graphs": graphs.num_graphs,
             "nodes": graphs.num_nodes,
             "ego_index_seconds": _ego_seconds(graphs),
             "epoch": {},
         }
-        record["datasets"][dataset] = entry
         for num_layers in layers:
             progress(f"{dataset}: epochs of {num_layers} layers")
             names = [*epoch_names(num_layers), *models]
@@ -97,16 +113,22 @@ def run_bench(
         if _layer_fits(graphs):
             progress(f"{dataset}: one layer")
             entry["layer"] = _summary(take_turns(make_layers(graphs), repeats), base="padded")
-    for kernel in () if quick else ("rw", "rw-step", "drw"):
-        progress(f"first pass of {kernel}")
-        record.setdefault("startup", {})[kernel] = startup_seconds(kernel)
+        record["datasets"][dataset] = entry
+        save(record)
+    if "startup" not in record and not quick:
+        progress("first passes")
+        record["startup"] = {k: startup_seconds(k) for k in ("rw", "rw-step", "drw")}
+        save(record)
     for name, value, arguments in sweep_points(quick):
+        if any((p["sweep"], p["value"]) == (name, value) for p in record["scaling"]):
+            continue
         progress(f"scaling: {name} = {value}")
         times = take_turns({"step": make_node_epoch(**arguments)}, min(repeats, 3))
         point = {"sweep": name, "value": value, "seconds": min(times["step"])}
         if name == "num_nodes" and value >= 1_000_000:
             point["peak_bytes"] = epoch_memory(arguments)
         record["scaling"].append(point)
+        save(record)
     return record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,13 +28,17 @@ def bench(
     out: Annotated[Path, typer.Option(help="Where the record and the plot go.")] = Path(
         "results/bench"
     ),
+    add: Annotated[
+        bool, typer.Option("--add", help="Keep what the record in --out has; measure the rest.")
+    ] = False,
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:
     """Time training epochs of KerGNN side by side with PyG's GIN, GraphSAGE and GCN.
 
     Contenders take turns in one process; ratios are the medians of the rounds. Also measured: one
     layer against a padded formulation and the bare matrix products, peak memory, the time to build
-    the ego-graphs, and how time grows with the size of graph and filters.
+    the ego-graphs, compilation, and how time grows with the size of graph and filters. The record
+    is written after each part; --add goes on with it.
     """
     from rich.console import Console
 
@@ -49,6 +53,12 @@ def bench(
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 120 + 18 * len(models or ())
+    path = out / "bench.json"
+    before = json.loads(path.read_text()) if add and path.is_file() else None
+
+    def save(record: dict[str, Any]) -> None:
+        write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
+
     chosen = datasets or (["MUTAG"] if quick else list(DEFAULT_DATASETS))
     with console.status("bench") as status:
 
@@ -66,9 +76,11 @@ def bench(
             quick,
             models or (),
             progress,
+            before,
+            save,
         )
     for table in format_tables(record):
         console.print(table)
-    write_atomic(out / "bench.json", (json.dumps(record, indent=1) + "\n").encode())
+    save(record)
     write_atomic(out / "bench.svg", plot(record))
-    console.print(f"{out / 'bench.json'} and {out / 'bench.svg'} written")
+    console.print(f"{path} and {out / 'bench.svg'} written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from kergnn.config import ConfigError, parse_assignment
@@ -33,7 +34,13 @@ def evaluate(
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     folds: Annotated[int, typer.Option(help="How many of the ten folds, from the first.")] = 10,
-    repeats: Annotated[int, typer.Option(help="Trainings of the selected configuration.")] = 3,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Trainings of the selected configuration.")
+    ] = 3,
+    select_only: Annotated[
+        bool,
+        typer.Option("--select-only", help="Show validation scores; leave the test parts alone."),
+    ] = False,
     epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of a trial.")] = 1,
@@ -59,7 +66,7 @@ def evaluate(
     it is finished: after an interruption, even kill -9, the same command goes on. Several processes
     may work on one store. kergnn table shows what is there.
     """
-    from kergnn.cli.progress import evaluating, show_evaluation
+    from kergnn.cli.progress import evaluating, show_evaluation, show_selection
     from kergnn.evaluation import (
         Limits,
         ResultStore,
@@ -83,7 +90,15 @@ def evaluate(
         executor or automatic, workers, data_mirror, threads, ray_address, limits
     )
     plan = make_plan(
-        dataset, space, model, search, trials, folds, repeats, seed=seed, mirror=data_mirror
+        dataset,
+        space,
+        model,
+        search,
+        trials,
+        folds,
+        0 if select_only else repeats,
+        seed=seed,
+        mirror=data_mirror,
     )
     try:
         with evaluating(plan, quiet) as report:
@@ -91,8 +106,11 @@ def evaluate(
     except KeyboardInterrupt:
         typer.echo("kergnn: interrupted; the same command goes on", err=True)
         raise
+    if select_only:
+        show_selection(record, plan.configs[0].metric)
+        return
     show_evaluation(record, store)
     if not record["folds_done"]:
         key = next(iter(record["folds"][0]["failed"]))
         failed = ResultStore(store).trial(record["dataset"], key) or {}
-        raise RuntimeError(f"no fold could be finished: {failed.get('error')} ({key}.json)")
+        raise click.ClickException(f"no fold could be finished: {failed.get('error')} ({key}.json)")

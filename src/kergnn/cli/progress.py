@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kergnn.evaluation import Plan, Status
-from kergnn.evaluation.results import selected_values
+from kergnn.evaluation.results import counted, selected_values
 from kergnn.evaluation.trial import Record
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -59,27 +60,41 @@ def show_evaluation(record: Record, store: Path) -> None:
         spread = "" if record["std"] is None else f" ± {100 * record['std']:.1f}"
         console.print(
             f"{name}: test accuracy {100 * record['mean']:.1f}{spread} % "
-            f"({_count(record['folds_done'], 'fold')}, {_count(record['repeats'], 'run')} each)"
+            f"({counted(record['folds_done'], 'fold')}, {counted(record['repeats'], 'run')} each)"
         )
     if record["searched"] and record["folds_done"]:
         console.print(f"selected (number of folds): {selected_values(record)}")
-    folds = _count(record["folds_failed"], "fold")
+    folds = counted(record["folds_failed"], "fold")
     if record["trials_failed"]:
-        failed = _count(record["trials_failed"], "trial")
+        failed = counted(record["trials_failed"], "trial")
         console.print(f"{failed} failed, {folds} without a result; --retry-failed tries again")
     if record["trials_out_of_resources"]:
-        ended = _count(record["trials_out_of_resources"], "trial")
+        ended = counted(record["trials_out_of_resources"], "trial")
         console.print(f"{ended} out of resources, {folds} without a result")
     console.print(f"kergnn table --store {store} shows all results")
+
+
+def show_selection(record: Record, metric: str) -> None:
+    """Print the validation scores of all configurations, the best first."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    rows = [(fmean(row["scores"].values()), row) for row in record["validation"]]
+    name = metric.replace("_", " ")
+    console.print(f"{record['dataset']}, {record['model']}: mean validation {name}, by fold")
+    for mean, row in sorted(rows, key=lambda pair: -pair[0]):
+        scores = " ".join(f"{100 * score:.1f}" for score in row["scores"].values())
+        values = ", ".join(f"{key}={value}" for key, value in row["values"].items())
+        console.print(f"{100 * mean:.2f} ({scores}) {values}")
+    if record["trials_failed"]:
+        console.print(f"{counted(record['trials_failed'], 'trial')} failed")
 
 
 def _intention(plan: Plan) -> str:
     keys = ", ".join(plan.searched) or "nothing to select"
     splits = dict.fromkeys((plan.folds[0].split, plan.folds[-1].split))
     return (
-        f"{plan.dataset}: {_count(len(plan.folds), 'fold')} ({' to '.join(splits)}), "
-        f"{_count(len(plan.configs), 'configuration')} ({plan.search}: {keys}), "
-        f"{_count(plan.repeats, 'repeat')}"
+        f"{plan.dataset}: {counted(len(plan.folds), 'fold')} ({' to '.join(splits)}), "
+        f"{counted(len(plan.configs), 'configuration')} ({plan.search}: {keys}), "
+        f"{counted(plan.repeats, 'repeat') if plan.repeats else 'the test parts are left alone'}"
     )
 
 
@@ -107,6 +122,8 @@ class _FoldLines:
             if fold["status"] == "done":
                 runs = ", ".join(f"{100 * a:.1f}" for a in fold["accuracies"])
                 score = f"test accuracy {100 * fold['test']['accuracy']:.1f} % ({runs})"
+            elif fold["status"] == "selected":
+                continue
             else:
                 score = "out of resources" if "oor" in fold["failed"].values() else "failed"
             self.console.print(f"fold {fold['fold']} ({fold['split']}): {score}")
@@ -116,7 +133,8 @@ class _FoldLines:
 def _figures(status: Status) -> str:
     parts = [f"{status.running} running"]
     parts += [f"{status.failed} failed"] if status.failed else []
-    parts += [f"{_count(len(status.folds), 'fold')} finished"]
+    parts += [f"{counted(len(status.folds), 'fold')} finished"]
+    parts += [status.detail] if status.detail else []
     parts += [] if status.best is None else [f"best validation {status.best:.3f}"]
     if status.seconds_left is not None and status.done < status.total:
         parts.append(f"about {_duration(status.seconds_left)} left")
@@ -128,7 +146,3 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -11,7 +11,9 @@ from kergnn.config import ConfigError
 
 
 def table(
-    store: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of the results.  [default: results]")
+    ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="text, markdown, csv, latex or html.")
     ] = "text",
@@ -23,7 +25,8 @@ def table(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Write accuracy against epoch time to this SVG file.")
+        Path | None,
+        typer.Option(help="Write accuracy against epoch time, of networks, to this SVG file."),
     ] = None,
 ) -> None:
     """Show all stored results beside the published ones.
@@ -40,15 +43,18 @@ def table(
     styles = [*STYLES, "csv"]
     if format_ not in styles:
         raise ConfigError(f"format is {format_!r}: it must be one of {', '.join(sorted(styles))}")
-    if not store.is_dir() and not published:
+    named, store = store is not None, store or Path("results")
+    if not store.is_dir() and (named or not published):
         raise ConfigError(f"{store}: no such folder; kergnn evaluate writes results")
     results = [*(published_results() if published else []), *stored_results(ResultStore(store))]
     if datasets:
-        known = {result.dataset for result in results}
+        known = {result.dataset.lower(): result.dataset for result in results}
         for name in datasets:
-            if name not in known:
-                raise ConfigError(f"dataset is {name!r}: there are results for {_join(known)}")
-        results = [result for result in results if result.dataset in datasets]
+            if name.lower() not in known:
+                names = ", ".join(sorted(known.values())) or "no set"
+                raise ConfigError(f"dataset is {name!r}: there are results for {names}")
+        wanted = {known[name.lower()] for name in datasets}
+        results = [result for result in results if result.dataset in wanted]
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
     text = format_table(results, format_)
@@ -61,7 +67,3 @@ def table(
         if picture is None:
             raise ConfigError(f"{store}: nothing to plot, there are no measured results")
         write_atomic(plot, picture)
-
-
-def _join(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "no set"

@@ -125,7 +125,8 @@ def make_plan(
             for successive halving of all, or of ``trials`` of them.
         trials: number of configurations that are drawn.
         folds: how many of the ten folds, from the first.
-        repeats: number of trainings of the selected configuration.
+        repeats: number of trainings of the selected configuration; 0 to leave the test parts
+            alone and learn only how configurations do on the validation parts.
         seed: seed of everything.
         mirror: folder with copies of the public sets.
     """
@@ -137,7 +138,7 @@ def make_plan(
         search = "random"
     for name, value, least, most in (
         ("folds", folds, 1, NUM_SPLITS),
-        ("repeats", repeats, 1, 1000),
+        ("repeats", repeats, 0, 1000),
         ("trials", trials, 1, 10**6),
         ("seed", seed, 0, 2**31),
     ):
@@ -187,16 +188,17 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
             selected: RunConfig | None = stop.value
             break
     assessment, runs = [], []
-    if selected is not None:
+    if selected is not None and repeats:
         assessment = [fold.trial(selected, seed + 1 + r, assess=True) for r in range(repeats)]
         runs = yield assessment
         failed |= _failures(runs)
     done = bool(runs) and all(run["status"] == "done" for run in runs)
+    chosen = "selected" if selected is not None and not repeats else "failed"
     return {
         "fold": fold.number,
         "split": fold.split,
         "split_hash": fold.split_hash,
-        "status": "done" if done else "failed",
+        "status": "done" if done else chosen,
         "test": _mean_figures([run["test"] for run in runs]) if done else None,
         "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
         "config": selected and fold.trial(selected, seed).public_config.to_dict(),
@@ -219,7 +221,7 @@ def validation_score(record: Record) -> Score:
     return score if all(map(math.isfinite, score)) else None
 
 
-def summarize(plan: Plan, folds: list[Record], measured: Record) -> Record:
+def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: Record) -> Record:
     """Return the record of an evaluation."""
     folds = sorted(folds, key=lambda fold: int(fold["fold"]))
     scores = [fold["test"]["accuracy"] for fold in folds if fold["status"] == "done"]
@@ -238,12 +240,28 @@ def summarize(plan: Plan, folds: list[Record], measured: Record) -> Record:
         "mean": statistics.fmean(scores) if scores else None,
         "std": statistics.pstdev(scores) if len(scores) > 1 else None,
         "folds_done": len(scores),
-        "folds_failed": len(folds) - len(scores),
+        "folds_failed": sum(fold["status"] == "failed" for fold in folds),
         "trials_failed": _count(folds, "failed"),
         "trials_out_of_resources": _count(folds, "oor"),
+        "validation": validation_scores(plan, trials),
         "folds": folds,
         "measured": measured,
     }
+
+
+def validation_scores(plan: Plan, trials: list[Record]) -> list[Record]:
+    """Return for every configuration its searched values and its validation scores by split.
+
+    Halving gives most of them too few epochs to compare, so then there are none.
+    """
+    found: dict[str, Record] = {}
+    for trial in trials if plan.search != "halving" else ():
+        score = validation_score(trial)
+        if trial["kind"] == "selection" and score is not None:
+            values = {key: trial["config"].get(key) for key in plan.searched}
+            row = found.setdefault(hash_json(values), {"values": values, "scores": {}})
+            row["scores"][trial["split"]] = score[0]
+    return list(found.values())
 
 
 def _count(folds: list[Record], status: str) -> int:

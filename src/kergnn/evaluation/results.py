@@ -94,7 +94,8 @@ def stored_results(store: ResultStore) -> list[Result]:
     """Return one result for each data set and model.
 
     Of several evaluations of the same two the one with most folds counts, of those the one with
-    most configurations, of those the newest; never the best. The note tells of the others.
+    most configurations, most epochs, and of those the newest; never the best. The note tells of
+    the others.
     """
     found: dict[tuple[str, str, str], list[Record]] = {}
     versions: dict[str, set[str]] = {}
@@ -130,6 +131,11 @@ def selected_values(record: Record) -> str:
         chosen = ", ".join(f"{value} ({count})" for value, count in counts.most_common())
         parts.append(f"{key}: {chosen}")
     return "; ".join(parts)
+
+
+def max_epochs(record: Record) -> int:
+    """Return the largest number of epochs that a selected configuration allows."""
+    return max((fold["config"]["epochs"] for fold in record["folds"] if fold["config"]), default=0)
 
 
 def corrected_t_test(differences: Sequence[float], test_ratio: float) -> float:
@@ -181,23 +187,25 @@ def _accuracies(record: Record) -> dict[str, float]:
 
 
 def _rank(record: Record) -> tuple[Any, ...]:
-    return record["folds_done"], record["num_configs"], record["measured"].get("finished", "")
+    newest = record["measured"].get("finished", "")
+    return record["folds_done"], record["num_configs"], max_epochs(record), newest
 
 
 def _note(record: Record, others: int) -> str:
     notes = []
     if record["folds_failed"]:
-        notes.append(f"{_count(record['folds_failed'], 'fold')} failed")
+        notes.append(f"{counted(record['folds_failed'], 'fold')} failed")
     if record["trials_failed"]:
-        notes.append(f"{_count(record['trials_failed'], 'trial')} failed")
+        notes.append(f"{counted(record['trials_failed'], 'trial')} failed")
     if record["trials_out_of_resources"]:
-        notes.append(f"{_count(record['trials_out_of_resources'], 'trial')} out of resources")
+        notes.append(f"{counted(record['trials_out_of_resources'], 'trial')} out of resources")
     if others:
-        notes.append(f"{_count(others, 'other evaluation')} in the store")
+        notes.append(f"{counted(others, 'other evaluation')} in the store")
     return ", ".join(notes)
 
 
-def _count(number: int, name: str) -> str:
+def counted(number: int, name: str) -> str:
+    """Return the number and the name, with an s if there is not just one."""
     return f"{number} {name}{'' if number == 1 else 's'}"
 
 

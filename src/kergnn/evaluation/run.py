@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import statistics
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -31,6 +32,7 @@ class Status:
         folds: the folds that are finished.
         best: best validation score so far, of the metric that selects.
         seconds_left: a guess, ``None`` before the first trial has ended.
+        detail: how far a trial is that takes long.
     """
 
     total: int
@@ -40,6 +42,7 @@ class Status:
     folds: tuple[Record, ...] = ()
     best: float | None = None
     seconds_left: float | None = None
+    detail: str = ""
 
 
 def evaluate(
@@ -96,9 +99,12 @@ class _Evaluation:
         self.waiting: dict[str, list[_Progress]] = {}
         self.attempts: Counter[str] = Counter()
         self.known: dict[str, Record] = {}
+        self.known_before: dict[str, Record] = {}  # of folds that another call has finished
         self.folds: list[Record] = []
         self.started: dict[str, float] = {}
         self.seconds: list[float] = []
+        self.detail = ""
+        executor.progress = self._progress
 
     def run(self) -> Record:
         for fold in self.plan.folds:
@@ -158,8 +164,14 @@ class _Evaluation:
         pairs = ((before.seconds, self.limits.seconds), (before.memory, self.limits.memory))
         return any(old is not None and (new is None or new > old) for old, new in pairs)
 
+    def _progress(self, detail: str) -> None:
+        if detail != self.detail:
+            self.detail = detail
+            self._report()
+
     def _take(self, outcome: Outcome) -> None:
         key, record = outcome.trial.key, outcome.record
+        self.detail = ""
         del self.running[key]
         self.seconds.append(time.monotonic() - self.started.pop(key))
         if record is None:
@@ -204,13 +216,22 @@ class _Evaluation:
             # Another call may have repaired what had failed here.
             if fold["status"] == "done" or folds.get(fold["fold"], fold)["status"] != "done":
                 folds[fold["fold"]] = fold
-        keys = [key for fold in folds.values() for key in fold["assessment"]]
-        records = [self.known.get(key) or self.store.trial(self.plan.dataset, key) for key in keys]
-        measured = _measured([record for record in records if record is not None])
-        record = summarize(self.plan, list(folds.values()), measured)
-        self.store.add_evaluation(record)
+        trials = self._records(folds.values())
+        record = summarize(self.plan, list(folds.values()), trials, _measured(trials))
+        if self.plan.repeats:
+            self.store.add_evaluation(record)
         self.store.locks.release(self.plan.key)
         return record
+
+    def _records(self, folds: Iterable[Record]) -> list[Record]:
+        """Return the records of all trials of some folds, each once."""
+        keys = dict.fromkeys(k for fold in folds for k in fold["selection"] + fold["assessment"])
+        for key in keys.keys() - self.known.keys():
+            stored = self.store.trial(self.plan.dataset, key)
+            if stored is not None:
+                self.known_before[key] = stored
+        known = {**self.known_before, **self.known}
+        return [known[key] for key in keys if key in known]
 
     def _report(self) -> None:
         records = self.known.values()
@@ -229,19 +250,22 @@ class _Evaluation:
                 folds=tuple(self.folds),
                 best=max(scores, default=None),
                 seconds_left=left,
+                detail=self.detail,
             )
         )
 
 
 def _measured(records: list[Record]) -> dict[str, Any]:
-    """Return how long and how large the assessment runs were."""
-    measured = [record["measured"] for record in records if record["status"] == "done"]
+    """Return how long all trainings took, and how long and how large the assessment runs were."""
+    done = [record for record in records if record["status"] == "done"]
+    measured = [record["measured"] for record in done if record["kind"] == "assessment"]
     if not measured:
         return {}
     epochs = [m["seconds_per_epoch"] for m in measured if "seconds_per_epoch" in m]
     return {
         **({"seconds_per_epoch": statistics.median(epochs)} if epochs else {}),
         "finished": max(m["finished"] for m in measured),
+        "seconds_of_all_trainings": round(math.fsum(r["measured"]["seconds"] for r in done), 1),
         "seconds_per_training": statistics.median(m["seconds"] for m in measured),
         "peak_memory": max((m["peak_memory"] or 0) for m in measured),
     }

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kergnn.config import ConfigError, RunConfig, read_toml_table
+from kergnn.config import ConfigError, RunConfig, flatten_options, read_toml_table
 from kergnn.models import model_info
 
 SEARCHES = ("grid", "random", "halving")
@@ -75,10 +75,7 @@ class SearchSpace:
     def from_values(cls, values: dict[str, Any]) -> SearchSpace:
         """Make a space of lists (searched), tables (ranges) and single values (fixed)."""
         choices: dict[str, list[Any] | Range] = {}
-        options = values.get("options", {})
-        flat = {key: value for key, value in values.items() if key != "options"}
-        flat |= {f"options.{name}": value for name, value in options.items()}
-        for key, value in flat.items():
+        for key, value in flatten_options(values).items():
             _check_free(key)
             if isinstance(value, dict):
                 choices[key] = _range(key, value)

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from kergnn.data import NUM_SPLITS
-from kergnn.evaluation.results import SOURCE, Comparison, Result, selected_values
+from kergnn.evaluation.results import (
+    SOURCE,
+    Comparison,
+    Result,
+    counted,
+    max_epochs,
+    selected_values,
+)
+from kergnn.evaluation.trial import Record
 
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
 
@@ -60,7 +68,9 @@ def _matrix(task: str, results: Sequence[Result]) -> _Sheet:
             if result in whole and result.mean == best[dataset]:
                 bold.add((i, j + 2))
         rows.append(row)
-    title = f"{_TITLES[task]}: test accuracy in %. Published: {SOURCE}"
+    title = f"{_TITLES[task]}: test accuracy in %"
+    if any(result.published for result in mine):
+        title += f". Published: {SOURCE}"
     return _Sheet(title, ["model", "source", *datasets], rows, frozenset(bold))
 
 
@@ -97,13 +107,21 @@ def _details(results: Sequence[Result]) -> _Sheet:
                 result.model,
                 _accuracy(result).partition(" (")[0],
                 str(result.folds),
-                f"{record['num_configs']} ({record['search']}), {record['repeats']} repeats",
+                _effort(record),
                 selected_values(record),
                 versus,
                 result.note,
             ]
         )
     return _Sheet("Measured here: what was selected, and the corrected paired t-test", head, rows)
+
+
+def _effort(record: Record) -> str:
+    """Tell how many configurations were tried, how often and how long the selected one trained."""
+    parts = [f"{record['num_configs']} ({record['search']})", counted(record["repeats"], "repeat")]
+    if "seconds_per_epoch" in record["measured"]:  # a kernel machine has no epochs
+        parts.append(f"up to {counted(max_epochs(record), 'epoch')}")
+    return ", ".join(parts)
 
 
 def _csv(results: Sequence[Result]) -> str:
@@ -158,7 +176,8 @@ def _text(sheets: Sequence[_Sheet]) -> str:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        parts.append("\n".join([sheet.title, "", *texts]))
+        note = ["", "* the best of its column"] if sheet.bold else []
+        parts.append("\n".join([sheet.title, "", *texts, *note]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -235,6 +254,7 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
     """Return accuracy against the time of an epoch as an SVG; ``None`` without measured results."""
     timed = [r for r in results if r.mean is not None and "seconds_per_epoch" in _measured(r)]
     datasets = list(dict.fromkeys(r.dataset for r in timed))
+    models = list(dict.fromkeys(r.model for r in timed))
     if not datasets:
         return None
     columns = min(3, len(datasets))
@@ -243,9 +263,10 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, dataset in zip(grid.flat, datasets, strict=False):
         for result in (r for r in timed if r.dataset == dataset):
+            colour = f"C{models.index(result.model) % 10}"
             seconds = _measured(result)["seconds_per_epoch"]
             mean, std = 100 * (result.mean or 0), 100 * (result.std or 0)
-            axes.errorbar(seconds, mean, yerr=std, marker="o", capsize=3)
+            axes.errorbar(seconds, mean, yerr=std, marker="o", capsize=3, color=colour)
             axes.annotate(result.model, (seconds, mean), xytext=(6, 4), textcoords="offset points")
         axes.set(title=dataset, xlabel="seconds an epoch", ylabel="test accuracy in %")
         axes.set_xscale("log")

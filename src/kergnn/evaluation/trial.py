@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import re
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,6 +29,7 @@ from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
 from kergnn.machines import class_ranking, fit_machine, gram_matrix
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
+from kergnn.outputs import software_versions
 from kergnn.preparation import (
     Development,
     ego_graphs,
@@ -98,7 +97,11 @@ def settings(config: RunConfig) -> Record:
 
 
 def run_trial(
-    trial: Trial, mirror: Path | None = None, threads: int = 1, kernels: Path | None = None
+    trial: Trial,
+    mirror: Path | None = None,
+    threads: int = 1,
+    kernels: Path | None = None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> Record:
     """Train, and return the record of the trial.
 
@@ -110,13 +113,14 @@ def run_trial(
         mirror: folder with copies of the public sets.
         threads: number of threads.
         kernels: folder of Gram matrices.
+        progress: called with how far a long computation is.
     """
     start = time.perf_counter()
     forget_peak()
     with _threads(threads):
         graphs, split = _data(trial, mirror)
         if model_info(trial.config.model).kind == "kernel":
-            found = _machine(trial, graphs, split, kernels)
+            found = _machine(trial, graphs, split, kernels, progress)
             seconds: list[float] = []
         else:
             found, seconds = _network(trial, graphs, split)
@@ -159,7 +163,6 @@ def failed_record(trial: Trial, threads: int, error: str, reached: Record | None
 
 def describe(trial: Trial, threads: int) -> Record:
     """Return what is known of a trial before it runs."""
-    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
     config = trial.public_config
     return {
         "format": FORMAT,
@@ -176,10 +179,7 @@ def describe(trial: Trial, threads: int) -> Record:
         "config": config.to_dict(),
         "engine": os.environ.get("KERGNN_ENGINE") or "auto",
         "threads": threads,
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in packages},
-        },
+        "versions": software_versions(),
     }
 
 
@@ -195,17 +195,12 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
     ego = ego_graphs(trial.config, graphs)
     trainer, features = train(trial.config, hide_test(graphs, ego, split))
     state = trainer.state
-    best = state.history[state.best_epoch - 1]
     columns = [name for name in state.history[0] if name not in ("epoch", "seconds")]
     found = {
         "metric": trainer.config.metric,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
-        "validation": {
-            name.removeprefix("validation_"): value
-            for name, value in best.items()
-            if name.startswith("validation_")
-        },
+        "validation": state.best_figures,
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
@@ -214,11 +209,22 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
     return found, [row["seconds"] for row in state.history]
 
 
-def _machine(trial: Trial, graphs: GraphSet, split: Split, kernels: Path | None) -> Record:
+def _machine(
+    trial: Trial,
+    graphs: GraphSet,
+    split: Split,
+    kernels: Path | None,
+    progress: Callable[[str], None],
+) -> Record:
     """Fit a support vector machine on a Gram matrix."""
     config = trial.config
     x = fit_features(config, graphs, split.train)(graphs)
-    K = gram_matrix(config, graphs, x, split.train, kernels)
+    name = f"Gram matrix of {config.model}"
+
+    def share(done: int, total: int) -> None:
+        progress(f"{name}: {100 * done // total} %")
+
+    K = gram_matrix(config, graphs, x, split.train, kernels, share)
     K = K[:, split.train]
     machine = fit_machine(config, K[split.train], graphs.y[split.train], graphs.num_classes)
     known, y = class_ranking(machine, K[split.validation]), graphs.y[split.validation]

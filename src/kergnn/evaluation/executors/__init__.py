@@ -40,7 +40,7 @@ def make_executor(
         raise ConfigError(f"executor is {name!r}: limits of a trial need 'processes'")
     if name == "serial":
         if workers != 1:
-            raise ConfigError(f"workers is {workers}: the serial executor has one")
+            raise ConfigError(f"workers is {workers}: with executor 'serial' it must be 1")
         return SerialExecutor(1, mirror, threads)
     if name == "processes":
         return ProcessExecutor(workers, mirror, threads, limits)

@@ -6,6 +6,7 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,7 @@ class Executor(ABC):
 
     limits = Limits()
     kernels: Path | None = None  # the folder of Gram matrices
+    progress: Callable[[str], None] = staticmethod(lambda text: None)  # how far a trial is
 
     def __init__(self, workers: int = 1, mirror: Path | None = None, threads: int = 1) -> None:
         for name, value in (("workers", workers), ("threads", threads)):
@@ -98,13 +100,17 @@ class Executor(ABC):
 
 
 def attempt(
-    trial: Trial, mirror: Path | None, threads: int, kernels: Path | None
+    trial: Trial,
+    mirror: Path | None,
+    threads: int,
+    kernels: Path | None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[Record | None, str]:
     """Run a trial; returns its record, or no record and the traceback."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return run_trial(trial, mirror, threads, kernels), ""
+            return run_trial(trial, mirror, threads, kernels, progress), ""
     except Exception:
         return None, traceback.format_exc()
 
@@ -123,4 +129,5 @@ class SerialExecutor(Executor):
     def wait(self) -> Outcome:
         """Run a trial."""
         trial = self._queue.popleft()
-        return Outcome(trial, *attempt(trial, self.mirror, self.threads, self.kernels))
+        found = attempt(trial, self.mirror, self.threads, self.kernels, self.progress)
+        return Outcome(trial, *found)

@@ -79,13 +79,16 @@ class ProcessExecutor(Executor):
                     return self._end(worker, reason)
 
     def _answer(self, worker: _Worker) -> Outcome | None:
-        """Return what a worker has found; ``None`` if it only says that it begins."""
+        """Return what a worker has found; ``None`` if it only says how far it is."""
         trial = worker.trial
         assert trial is not None
         try:
             message = worker.connection.recv()
             if message is None:
                 worker.started = time.monotonic()
+                return None
+            if isinstance(message, str):
+                self.progress(message)
                 return None
             worker.trial = None
             return Outcome(trial, *message)
@@ -144,7 +147,7 @@ def _work(connection: Connection, mirror: Path | None, threads: int, kernels: Pa
         except EOFError:
             return
         connection.send(None)  # all is loaded: the clock may start
-        connection.send(attempt(trial, mirror, threads, kernels))
+        connection.send(attempt(trial, mirror, threads, kernels, connection.send))
 
 
 def _end_with_parent() -> None:
