@@ -24,7 +24,7 @@ LAYERS = [
     {"explain"},
     {"reporting"},
     {"sklearn"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 
 
