@@ -179,7 +179,7 @@ def test_grakel_round_trip():
     pairs = {edge: 1.0 for a, b in EDGES for edge in ((a, b), (b, a))}
     kinds = [
         [set(pairs), labels],
-        (pairs, labels, dict.fromkeys(pairs, "single")),
+        (pairs, labels, {}),
         [dense(EDGES, 5), labels],
         [{0: [1, 2], 1: [2], 2: [3], 4: []}, labels],
         Graph(pairs, labels),
@@ -198,6 +198,19 @@ def test_grakel_round_trip():
     assert same(as_graphs(to_grakel(numbers)), numbers)
     with pytest.raises(DataError, match="has 1 labels a node and attributes: GraKeL can hold one"):
         to_grakel(as_graphs([molecule()]))
+
+
+def test_attributes_of_edges_are_dropped_with_a_warning():
+    weighted = nx.Graph()
+    weighted.add_edge(0, 1, weight=0.5, bond="double")
+    edge_index = torch.tensor([[0], [1]])
+    for graphs, names in (
+        ([nx.path_graph(2), weighted], r"graphs\[1\] has attributes of edges \('bond', 'weight'\)"),
+        ([Data(edge_index=edge_index, edge_attr=torch.ones(1, 3), num_nodes=2)], "'edge_attr'"),
+        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]], "'edge labels'"),
+    ):
+        with pytest.warns(UserWarning, match=names):
+            assert as_graphs(graphs).edge_index.tolist()[0][-1] == len(graphs) * 2 - 2
 
 
 def test_edge_lists():

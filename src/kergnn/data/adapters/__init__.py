@@ -10,8 +10,9 @@
 
 Graphs are undirected and have at most one edge between two nodes, with neither weight nor
 attributes: of two edges between the same nodes one counts, self-loops do not count. Directions (but
-for those of a PyG edge index, where either counts) and weights other than one are refused. Edge
-attributes and the names of nodes are dropped; the order of the nodes stays.
+for those of a PyG edge index, where either counts) and weights in a matrix other than one are
+refused. Attributes of edges are dropped, with a warning, and so are the names of nodes; the order of
+the nodes stays.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kergnn.data.adapters.matrices import read_matrix
-from kergnn.data.adapters.values import choose_names, read_columns, show
+from kergnn.data.adapters.values import choose_names, read_columns, show, warn_unused
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.records import GraphRecord, natural_values, split
 
@@ -41,6 +41,9 @@ def is_edge_list(item: Any) -> bool:
 
 def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
     """Read graphs; strings and integers are node labels, numbers and lists are attributes."""
+    for i, graph in enumerate(graphs):
+        if isinstance(graph, list | tuple) and len(graph) == 3 and not is_edge_list(graph):
+            warn_unused(i, ["edge labels"] if graph[2] else [])
     parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
     tables = [[{"label": v} for v in values] for _, _, _, values in parts]
     # What is a label in one graph and an attribute in another is an attribute.

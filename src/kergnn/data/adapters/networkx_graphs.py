@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 
-from kergnn.data.adapters.values import Names, choose_names, read_columns
+from kergnn.data.adapters.values import Names, choose_names, read_columns, warn_unused
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.records import GraphRecord, class_values, natural_values, split
 
@@ -22,6 +22,7 @@ def read_networkx(
                 f"graphs[{i}] is directed: edges have no direction here; graph.to_undirected() "
                 "drops it"
             )
+        warn_unused(i, sorted({str(name) for *_, v in graph.edges(data=True) for name in v}))
     tables = [[_named(values, task) for _, values in graph.nodes(data=True)] for graph in graphs]
     labels, attributes = choose_names(tables, node_labels, node_attributes)
     records = []

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from kergnn._checks import check_edge_index
-from kergnn.data.adapters.values import Names, as_name, names_of, show
+from kergnn.data.adapters.values import Names, as_name, names_of, show, warn_unused
 from kergnn.data.graphset import LARGEST, DataError, GraphSet
 from kergnn.data.records import GraphRecord, natural_values, split
 
@@ -36,6 +36,7 @@ def read_pyg(
             check_edge_index(data.edge_index, n)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from None
+        warn_unused(i, (name for name in ("edge_attr", "edge_weight") if name in data))
         columns: dict[str, list[str]] = {}
         for name in labels:
             columns |= _labels(_rows(data, name, n, where), name, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -104,6 +105,15 @@ def read_columns(
     arrays = {name: np.array(found[name], dtype=np.float64) for name in attributes}
     arrays = {n: a.reshape(len(a), -1 if len(a) else 0) for n, a in arrays.items()}
     return {name: found[name] for name in labels}, arrays
+
+
+def warn_unused(graph: int, names: Iterable[str]) -> None:
+    """Say that a graph has attributes of edges, which no kernel here looks at."""
+    found = ", ".join(repr(name) for name in names)
+    if found:
+        warnings.warn(
+            f"graphs[{graph}] has attributes of edges ({found}): they are not used", stacklevel=2
+        )
 
 
 def show(value: Any) -> str:
