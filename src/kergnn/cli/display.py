@@ -1,4 +1,4 @@
-"""What a person sees of a run that is finished."""
+"""What a person sees of a run: while it goes on, and when it is finished."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from kergnn.reporting import reporting
+
+__all__ = ["reporting", "show_results"]
 
 
 def show_results(results: dict[str, Any], run: str) -> None:

@@ -8,11 +8,10 @@
 | SMILES, or a molecule of RDKit | ``element``, or by name | | |
 | adjacency matrix: NumPy, SciPy sparse, torch | | | |
 
-Graphs are undirected and have at most one edge between two nodes, with neither weight nor
-attributes: of two edges between the same nodes one counts, self-loops do not count. Directions (but
-for those of a PyG edge index, where either counts) and weights in a matrix other than one are
-refused. Attributes of edges are dropped, with a warning, and so are the names of nodes; the order of
-the nodes stays.
+Graphs are undirected and have at most one edge between two nodes: of two one counts, self-loops do
+not count. Directions are refused, but for those of a PyG edge index, where either counts. Weights in
+a matrix other than one are refused. Attributes of edges are dropped, with a warning, and so are the
+names of nodes; the order of the nodes stays.
 """
 
 from __future__ import annotations
