@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kergnn.data import as_graphs
     from kergnn.egographs import EgoGraphs, EgoSubgraphs
     from kergnn.nn import GraphFilters, KerGNN, KerGNNConv, calibrated_norms
+    from kergnn.seedloader import SeedLoader
     from kergnn.sklearn import KerGNNClassifier, KerGNNNodeClassifier, RandomWalkKernel
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "KerGNNConv",
     "KerGNNNodeClassifier",
     "RandomWalkKernel",
+    "SeedLoader",
     "__version__",
     "as_graphs",
     "calibrated_norms",
@@ -34,6 +36,7 @@ _ELSEWHERE = {
     "KerGNNClassifier": "kergnn.sklearn",
     "KerGNNNodeClassifier": "kergnn.sklearn",
     "RandomWalkKernel": "kergnn.sklearn",
+    "SeedLoader": "kergnn.seedloader",
     "as_graphs": "kergnn.data",
 }
 

@@ -5,9 +5,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import Sequential
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
-from torch_geometric.utils import erdos_renyi_graph, k_hop_subgraph
+from torch_geometric.utils import erdos_renyi_graph
 
-from kergnn import KerGNN, KerGNNConv
+from kergnn import KerGNN, KerGNNConv, SeedLoader
 
 
 def graph(num_nodes=40, seed=0):
@@ -34,25 +34,46 @@ def test_sequential():
 
 @pytest.mark.parametrize("num_hops", [1, 2])
 @pytest.mark.parametrize("num_layers", [1, 2])
-def test_a_part_of_a_graph_gives_what_the_whole_gives(num_hops, num_layers):
-    """With all nodes within layers * hops, and all edges between them, ego-graphs are complete."""
+@pytest.mark.parametrize("max_nodes", [None, 3])
+def test_mini_batches_give_what_the_whole_graph_gives(num_hops, num_layers, max_nodes):
     data = graph()
-    x = data.x.double()
-    model = KerGNN(5, 8, 3, num_layers=num_layers, num_hops=num_hops, task="node").double().eval()
-    whole = model(x, data.edge_index)
+    data.x, data.y = data.x.double(), torch.arange(40)
+    options = {"num_layers": num_layers, "num_hops": num_hops, "max_nodes": max_nodes}
+    model = KerGNN(5, 8, 3, task="node", **options).double().eval()
+    whole = model(data.x, data.edge_index)
 
-    def largest_error(hops):
-        error = 0.0
-        for seeds in torch.arange(40).split(3):
-            nodes, edges, position, _ = k_hop_subgraph(
-                seeds, hops, data.edge_index, relabel_nodes=True, num_nodes=40
-            )
-            part = model(x[nodes], edges)[position]
-            error = max(error, (part - whole[seeds]).abs().max().item())
+    def largest_error(reach):
+        error, seen = 0.0, []
+        for batch in SeedLoader(data, reach, batch_size=3):
+            out = model(batch.x, batch.edge_index)[batch.seeds]
+            nodes = batch.n_id[batch.seeds]
+            assert torch.equal(batch.y[batch.seeds], nodes)
+            error = max(error, (out - whole[nodes]).abs().max().item())
+            seen += nodes.tolist()
+        assert seen == list(range(40))
         return error
 
-    assert largest_error(num_layers * num_hops) < 1e-12
-    assert largest_error(num_layers * num_hops - 1) > 1e-6  # one hop less is not enough
+    assert largest_error(model.reach) < 1e-12
+    if max_nodes is None:  # less is not enough
+        assert largest_error(model.reach - 1) > 1e-6
+
+
+def test_seeds_may_be_a_mask_and_shuffled():
+    data = graph()
+    data.edge_attr, data.note = torch.ones(data.num_edges, 1), "kept"
+    mask = torch.arange(40) % 4 == 0
+    loader = SeedLoader(data, 1, mask, batch_size=4, shuffle=True)
+    batches = list(loader)
+    assert len(loader) == len(batches) == 3
+    found = torch.cat([batch.n_id[batch.seeds] for batch in batches])
+    assert found.tolist() != sorted(found.tolist())
+    assert sorted(found.tolist()) == list(range(0, 40, 4))
+    assert batches[0].note == "kept"
+    assert "edge_attr" not in batches[0]
+    for seeds in (torch.tensor([7]), torch.tensor([], dtype=torch.long)):
+        assert len(SeedLoader(data, 2, seeds)) == len(seeds)
+    with pytest.raises(ValueError, match="num_hops is -1"):
+        SeedLoader(data, -1)
 
 
 @pytest.mark.skipif(

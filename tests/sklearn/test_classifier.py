@@ -240,6 +240,21 @@ def test_transform_stands_before_another_estimator(fitted):
     assert pipeline.fit(graphs, y).score(*rings_and_trees(seed=3)) > 0.9
 
 
+def test_explanations(fitted):
+    pytest.importorskip("kergnn.explain", reason="explanations are not here yet")
+    graphs, _ = rings_and_trees(4, seed=5)
+    for graph, predicted in zip(graphs, fitted.predict(graphs), strict=True):
+        explanation = fitted.explain(graph)
+        assert fitted.classes_[int(explanation.target)] == predicted
+        assert explanation.node_mask.size(0) == len(graph)
+    assert int(fitted.explain(graphs[0], target="tree").target) == 1
+    with pytest.raises(ValueError, match="target is 'x': it must be one of 'ring', 'tree'"):
+        fitted.explain(graphs[0], target="x")
+    with pytest.raises(ValueError, match="graph holds 2 graphs: it must be one"):
+        fitted.explain(graphs[:2])
+    assert fitted.plot_filters(most=2) is not None
+
+
 def test_node_classifier():
     graph = nx.barbell_graph(12, 0)
     nx.add_path(graph, range(23, 40))

@@ -137,6 +137,14 @@ class KerGNN(nn.Module):
             if module is not self and hasattr(module, "reset_parameters"):
                 module.reset_parameters()  # type: ignore[operator]
 
+    @property
+    def reach(self) -> int:
+        """How many hops away a node can matter to an output.
+
+        With ``max_nodes`` that is one hop more: the degrees of the farthest nodes matter.
+        """
+        return len(self.convs) * self.num_hops + (self.max_nodes is not None)
+
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
