@@ -44,7 +44,7 @@ def test_mini_batches_give_what_the_whole_graph_gives(num_hops, num_layers, max_
 
     def largest_error(reach):
         error, seen = 0.0, []
-        for batch in SeedLoader(data, reach, batch_size=3):
+        for batch in SeedLoader(data, reach, batch_size=1):
             out = model(batch.x, batch.edge_index)[batch.seeds]
             nodes = batch.n_id[batch.seeds]
             assert torch.equal(batch.y[batch.seeds], nodes)
@@ -54,7 +54,7 @@ def test_mini_batches_give_what_the_whole_graph_gives(num_hops, num_layers, max_
         return error
 
     assert largest_error(model.reach) < 1e-12
-    if max_nodes is None:  # less is not enough
+    if max_nodes is None or num_layers * num_hops == 1:  # less is not enough
         assert largest_error(model.reach - 1) > 1e-6
 
 
