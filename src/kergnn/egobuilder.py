@@ -6,8 +6,9 @@ adjacency is sorted as the members of a hop are to be: a hub is read only as far
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
@@ -17,10 +18,19 @@ from numpy.typing import NDArray
 
 IntArray: TypeAlias = NDArray[np.int64]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 # Below this many nodes a second thread costs more than it saves.
 _NODES_PER_THREAD = 8192
 
 
+def not_traced(function: Function) -> Function:
+    """Let ``torch.compile`` call a function as it is: its code is compiled already."""
+    plain: Function = torch.compiler.disable(function)  # type: ignore[no-untyped-call]
+    return plain
+
+
+@not_traced
 def build(
     edge_index: IntArray, num_nodes: int, num_hops: int, limit: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:

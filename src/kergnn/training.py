@@ -22,7 +22,7 @@ from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
 from kergnn.edgebatches import EdgeBatches
-from kergnn.nn import calibrated_norms
+from kergnn.nn import KerGNN, calibrated_norms
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
@@ -271,7 +271,16 @@ def predict_probabilities(model: nn.Module, batches: Batches, which: Tensor) -> 
         return _logits(model, batches, which).softmax(1).cpu()
 
 
-def _logits(model: nn.Module, batches: Batches, which: Tensor, whole: bool = False) -> Tensor:
+def embeddings(model: KerGNN, batches: Batches, which: Tensor) -> Tensor:
+    """Return what the head of the model sees of the graphs (or nodes) ``which``."""
+    model.eval()
+    with torch.no_grad():
+        return _logits(model.embed, batches, which).cpu()
+
+
+def _logits(
+    model: Callable[..., Tensor], batches: Batches, which: Tensor, whole: bool = False
+) -> Tensor:
     """Return logits; without ``whole``, graphs are cut into pieces that fit into memory."""
     device = batches.x.device
     if batches.task == "node":

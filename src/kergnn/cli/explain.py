@@ -37,7 +37,7 @@ def explain(
     Writes report.html, which needs no network, and its pictures as SVG in figures/; with --metrics
     also explanation.json.
     """
-    from kergnn.cli.display import reporting
+    from kergnn.reporting import reporting
     from kergnn.explain.report import write_report
     from kergnn.explain.subject import open_run
 

@@ -1,5 +1,6 @@
 """Data sets, feature recipes, splits, and the cache of ego-graphs."""
 
+from kergnn.data.adapters import as_graphs, to_adjacency, to_grakel, to_networkx, to_pyg
 from kergnn.data.catalog import CATALOG, load_graphs, mirror_dir, where_available
 from kergnn.data.features import RECIPES, Features, default_recipe
 from kergnn.data.graphset import DataError, GraphSet, Task
@@ -18,6 +19,7 @@ __all__ = [
     "GraphSet",
     "Split",
     "Task",
+    "as_graphs",
     "ba_2motifs",
     "cached_ego_graphs",
     "default_recipe",
@@ -31,5 +33,9 @@ __all__ = [
     "read_jsonl",
     "read_tu_archive",
     "read_tu_folder",
+    "to_adjacency",
+    "to_grakel",
+    "to_networkx",
+    "to_pyg",
     "where_available",
 ]

@@ -13,6 +13,8 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -45,6 +47,8 @@ class Features:
         mean: for ``attr``: what is subtracted from every column.
         scale: for ``attr``: what every column is divided by.
         max_degree: for ``onehot-degree``: larger degrees count as this one.
+        label_columns: for ``label``: what every label column is called, if anything.
+        attribute_columns: for ``attr``: what every attribute column is called, if anything.
     """
 
     recipe: str
@@ -52,6 +56,8 @@ class Features:
     mean: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     max_degree: int = 0
+    label_columns: tuple[str, ...] = ()
+    attribute_columns: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -78,14 +84,22 @@ class Features:
             mean=tuple(mean.tolist()),
             scale=tuple(scale.tolist()),
             max_degree=int(degree.max()) if "onehot-degree" in parts and len(degree) else 0,
+            label_columns=graphs.label_columns if "label" in parts else (),
+            attribute_columns=graphs.attribute_columns if "attr" in parts else (),
         )
 
-    def __call__(self, graphs: GraphSet) -> Tensor:
-        """Return the features (N, d) of all nodes."""
+    def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
+        """Return the features (N, d) of all nodes.
+
+        Args:
+            graphs: the graphs.
+            unknown: what to do with a node label that the training part did not have: ``"error"``,
+                or ``"zeros"`` for a node without this label.
+        """
         made = []
         for part in _parts(self.recipe):
             if part == "label":
-                made.append(self._labels(graphs))
+                made.append(self._labels(graphs, unknown))
             elif part == "attr":
                 made.append(self._attributes(graphs))
             elif part == "degree":
@@ -103,16 +117,29 @@ class Features:
         columns: list[str] = []
         for part in _parts(self.recipe):
             if part == "label":
-                columns += [name for names in self.label_names for name in names]
+                for i, names in enumerate(self.label_names):
+                    prefix = f"{self.label_columns[i]}=" if len(self.label_columns) > 1 else ""
+                    columns += [f"{prefix}{name}" for name in names]
             elif part == "attr":
-                columns += [f"attr{i}" for i in range(len(self.mean))]
+                given = self.attribute_columns or ("attr",) * len(self.mean)
+                total, seen = Counter(given), Counter[str]()
+                for name in given:
+                    columns.append(
+                        f"{name}{seen[name]}" if name == "attr" or total[name] > 1 else name
+                    )
+                    seen[name] += 1
             elif part == "onehot-degree":
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
             else:
                 columns.append(part)
         return columns
 
-    def _labels(self, graphs: GraphSet) -> Tensor:
+    @property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the labels and of the attributes, each once."""
+        return self.label_columns, tuple(dict.fromkeys(self.attribute_columns))
+
+    def _labels(self, graphs: GraphSet, unknown: str) -> Tensor:
         columns = 0 if graphs.labels is None else graphs.labels.size(1)
         if graphs.labels is None or columns != len(self.label_names):
             raise DataError(
@@ -125,14 +152,17 @@ class Features:
             position = torch.tensor(
                 [names.index(name) if name in names else -1 for name in own], dtype=torch.long
             )[graphs.labels[:, column]]
-            unknown = (position < 0).nonzero().flatten()
-            if len(unknown):
-                label = own[int(graphs.labels[unknown[0], column])]
-                raise DataError(
-                    f"{graphs.name}, graph {int(graphs.graph_of[unknown[0]])} has node label "
+            strange = (position < 0).nonzero().flatten()
+            if len(strange):
+                label = own[int(graphs.labels[strange[0], column])]
+                message = (
+                    f"{graphs.name}, graph {int(graphs.graph_of[strange[0]])} has node label "
                     f"{label!r}, which the model does not know; it knows {', '.join(names)}"
                 )
-            made.append(one_hot(position, len(names)).float())
+                if unknown == "error":
+                    raise DataError(message)
+                warnings.warn(message, stacklevel=2)
+            made.append(one_hot(position + 1, len(names) + 1)[:, 1:].float())
         return torch.cat(made, dim=1)
 
     def _attributes(self, graphs: GraphSet) -> Tensor:
@@ -158,6 +188,8 @@ class Features:
             mean=tuple(values["mean"]),
             scale=tuple(values["scale"]),
             max_degree=int(values["max_degree"]),
+            label_columns=tuple(values.get("label_columns", ())),
+            attribute_columns=tuple(values.get("attribute_columns", ())),
         )
 
 

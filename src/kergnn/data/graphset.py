@@ -36,7 +36,9 @@ class GraphSet:
         class_names: the classes by their original names.
         labels: (N, L) discrete node labels, as positions in ``label_names``.
         label_names: for each of the L label columns the original names of its labels.
+        label_columns: the names of the L label columns, where they have any.
         attributes: (N, A) continuous node attributes.
+        attribute_columns: the names of the A attribute columns; one name may have several.
         source: where the set was found.
         ids: the graphs' own names, where they have any.
         node_truth: (N,) whether a node belongs to what decides the class, where that is known.
@@ -51,7 +53,9 @@ class GraphSet:
     class_names: tuple[str, ...]
     labels: Tensor | None = None
     label_names: tuple[tuple[str, ...], ...] = ()
+    label_columns: tuple[str, ...] = ()
     attributes: Tensor | None = None
+    attribute_columns: tuple[str, ...] = ()
     source: str = ""
     ids: tuple[str, ...] = ()
     node_truth: Tensor | None = None
@@ -77,6 +81,15 @@ class GraphSet:
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
+
+    def __len__(self) -> int:
+        return self.num_graphs
+
+    def __getitem__(self, graph: int) -> GraphSet:
+        """Return one graph as a set of its own."""
+        if not -self.num_graphs <= graph < self.num_graphs:
+            raise IndexError(f"graph is {graph}, but there are {self.num_graphs} graphs")
+        return self.select(torch.tensor([graph % self.num_graphs]))
 
     @cached_property
     def ptr(self) -> Tensor:

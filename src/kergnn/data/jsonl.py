@@ -22,9 +22,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from kergnn.data.graphset import LARGEST, DataError, GraphSet, Task, encode
+from kergnn.data.graphset import LARGEST, DataError, GraphSet, Task
+from kergnn.data.records import GraphRecord, join
 
 _KEYS = {"nodes", "edges", "features", "label", "targets", "id"}
 
@@ -179,41 +180,19 @@ def _show(value: Any) -> str:
 
 def _join(path: Path, graphs: list[_Graph]) -> GraphSet:
     task: Task = "node" if graphs[0].targets is not None else "graph"
-    names = (
-        [name for g in graphs for name in g.targets or ()]
-        if task == "node"
-        else [g.label for g in graphs]
-    )
-    known = torch.tensor([name is not None for name in names], dtype=torch.bool)
-    codes, class_names = encode([name for name in names if name is not None])
-    y = torch.full((len(names),), -1)
-    y[known] = codes
-
-    edges, offset = [], 0
+    records, classes = [], []
     for graph in graphs:
-        pairs = torch.tensor(graph.edges, dtype=torch.long).reshape(-1, 2)
-        edges.append(pairs + offset)
-        offset += graph.num_nodes
-    labels: torch.Tensor | None = None
-    label_names: tuple[tuple[str, ...], ...] = ()
-    if graphs[0].labels is not None:
-        codes, vocabulary = encode([label for g in graphs for label in g.labels or ()])
-        labels, label_names = codes.unsqueeze(1), (vocabulary,)
-    attributes = None
-    if graphs[0].features is not None:
-        rows = [row for g in graphs for row in g.features or ()]
-        width = len(rows[0]) if rows else 0
-        attributes = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), width)
-    return GraphSet(
-        name=path.stem,
-        task=task,
-        size=torch.tensor([g.num_nodes for g in graphs]),
-        edge_index=torch.cat(edges).T.contiguous(),
-        y=y,
-        class_names=class_names,
-        labels=labels,
-        label_names=label_names,
-        attributes=attributes,
-        source=str(path),
-        ids=tuple(g.id for g in graphs if g.id is not None),
-    )
+        features = np.array(graph.features or (), dtype=np.float64)
+        records.append(
+            GraphRecord(
+                num_nodes=graph.num_nodes,
+                edges=graph.edges,
+                labels={} if graph.labels is None else {"label": graph.labels},
+                attributes={}
+                if graph.features is None
+                else {"attr": features.reshape(graph.num_nodes, -1 if graph.num_nodes else 0)},
+                id=graph.id,
+            )
+        )
+        classes += [graph.label] if task == "graph" else list(graph.targets or ())
+    return join(path.stem, records, classes, task, str(path))

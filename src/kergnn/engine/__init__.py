@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kergnn._checks import check_choice
+from kergnn.egobuilder import not_traced
 from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import NORMALIZATIONS, normalize_values
 from kergnn.kernels import get_kernel
@@ -30,6 +31,7 @@ _FUSED_TYPES = (torch.float32, torch.float64)
 _warned: set[str] = set()
 
 
+@not_traced
 def evaluate(
     kernel: str,
     x: Tensor,
@@ -66,6 +68,7 @@ def evaluate(
     return get_kernel(kernel).function(*arguments, **parameters)
 
 
+@not_traced
 def combine(
     kernel: str,
     x: Tensor,

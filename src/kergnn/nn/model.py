@@ -195,6 +195,14 @@ class KerGNN(nn.Module):
         """Copy the size of the evidence as a number: what led to it cannot be copied."""
         return {**self.__dict__, "_evidence_size": self._evidence_size.detach()}
 
+    @property
+    def reach(self) -> int:
+        """How many hops away a node can matter to an output.
+
+        With ``max_nodes`` that is one hop more: the degrees of the farthest nodes matter.
+        """
+        return len(self.convs) * self.num_hops + (self.max_nodes is not None)
+
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
         ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
@@ -203,6 +211,22 @@ class KerGNN(nn.Module):
         for conv, norm in zip(self.convs, self.norms, strict=True):
             features.append(self.dropout(norm(conv(features[-1], ego)).relu()))
         return features
+
+    def embed(
+        self,
+        x: Tensor,
+        ego: EgoGraphs | Tensor,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+    ) -> Tensor:
+        r"""Return :math:`\Phi(G)` of every graph, or the features of every node, all layers in one.
+
+        Arguments are those of :meth:`forward`.
+        """
+        features = self.node_features(x, ego)
+        if self.task == "graph":
+            features = self._read_out(features, batch, num_graphs)
+        return torch.cat(features, dim=1)
 
     def forward(
         self,

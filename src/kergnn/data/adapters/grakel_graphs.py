@@ -1,0 +1,152 @@
+"""Graphs as GraKeL takes them: edges, then labels (or attributes) of nodes, then of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kergnn.data.adapters.matrices import read_matrix
+from kergnn.data.adapters.values import choose_names, read_columns, show, warn_unused
+from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.records import GraphRecord, natural_values, split
+
+
+def is_grakel(item: Any) -> bool:
+    """Return whether something looks like a graph of GraKeL."""
+    if type(item).__module__.startswith("grakel.") or isinstance(item, Mapping):
+        return True
+    if is_edge_list(item):
+        return True
+    if not isinstance(item, list | tuple) or not 1 <= len(item) <= 3:
+        return False
+    edges, *labels = item
+    is_graph = isinstance(edges, Mapping | np.ndarray) or sp.issparse(edges) or is_edge_list(edges)
+    return is_graph and all(label is None or _is_labels(label) for label in labels)
+
+
+def is_edge_list(item: Any) -> bool:
+    """Return whether something is a non-empty list or set of edges: tuples of two nodes."""
+    if not isinstance(item, list | tuple | set | frozenset) or not item:
+        return False
+    return all(
+        isinstance(edge, tuple)
+        and len(edge) in (2, 3)
+        and all(isinstance(node, str | int | np.integer) for node in edge[:2])
+        for edge in item
+    )
+
+
+def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
+    """Read graphs; strings and integers are node labels, numbers and lists are attributes."""
+    for i, graph in enumerate(graphs):
+        if isinstance(graph, list | tuple) and len(graph) == 3 and not is_edge_list(graph):
+            warn_unused(i, ["edge labels"] if graph[2] else [])
+    parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
+    tables = [[{"label": v} for v in values] for _, _, _, values in parts]
+    # What is a label in one graph and an attribute in another is an attribute.
+    names = choose_names(tables, None, None)
+    records = []
+    for i, (nodes, edges, given, _) in enumerate(parts):
+        columns = read_columns(tables[i], nodes, *names, f"graphs[{i}]") if given else ({}, {})
+        records.append(GraphRecord(len(nodes), edges, *columns))
+    return records
+
+
+def to_grakel(graphs: GraphSet) -> list[list[Any]]:
+    """Return ``[edges, node labels]`` of every graph: a dictionary of dictionaries and another.
+
+    Where nodes have no labels, their attributes stand in their place, as GraKeL takes them; of two
+    labels, or labels and attributes, GraKeL can hold only one, so such sets are refused.
+    """
+    names = [natural_values(values) for values in graphs.label_names]
+    attributes = 0 if graphs.attributes is None else 1
+    if len(names) + attributes > 1:
+        raise DataError(
+            f"{graphs.name} has {len(names)} labels a node{' and attributes' * attributes}: GraKeL "
+            "can hold one label, or attributes"
+        )
+    made: list[list[Any]] = []
+    for record in split(graphs):
+        edges: dict[int, dict[int, float]] = {node: {} for node in range(record.num_nodes)}
+        for a, b in record.edges:
+            edges[int(a)][int(b)] = edges[int(b)][int(a)] = 1.0
+        values: dict[int, Any] = {}
+        for own in record.labels.values():
+            translate = dict(zip(graphs.label_names[0], names[0], strict=True))
+            values = {node: translate[label] for node, label in enumerate(own)}
+        for array in record.attributes.values():
+            values = dict(enumerate(array.tolist()))
+        made.append([edges, values] if values else [edges])
+    return made
+
+
+def _parts(
+    graph: Any, where: str
+) -> tuple[list[Any], list[tuple[int, int]] | Any, bool, list[Any]]:
+    """Return the nodes, the edges by position, whether there are labels, and these."""
+    if type(graph).__module__.startswith("grakel."):
+        graph.change_format("dictionary")
+        graph = [graph.edge_dictionary, graph.get_labels(purpose="dictionary")]
+    if isinstance(graph, list | tuple) and not is_edge_list(graph):
+        edges, labels = graph[0], (graph[1] if len(graph) > 1 else None) or {}
+    else:
+        edges, labels = graph, {}
+    if isinstance(edges, np.ndarray) or sp.issparse(edges):
+        record = read_matrix(edges, where)
+        nodes, pairs = list(range(record.num_nodes)), record.edges
+        values = _labels_of(nodes, labels, where)
+        return nodes, pairs, bool(labels), values
+    named = list(_edges(edges, where))
+    found = {node for edge in named for node in edge} | set(labels)
+    if isinstance(edges, Mapping) and not _is_pairs(edges):
+        found |= set(edges)
+    nodes = _ordered(found)
+    position = {node: i for i, node in enumerate(nodes)}
+    pairs = [(position[a], position[b]) for a, b in named]
+    return nodes, pairs, bool(labels), _labels_of(nodes, labels, where)
+
+
+def _labels_of(nodes: list[Any], labels: Mapping[Any, Any], where: str) -> list[Any]:
+    unknown = [node for node in labels if node not in set(nodes)]
+    if unknown:
+        raise DataError(f"{where}: there is a label for {unknown[0]!r}, which is not a node")
+    return [labels.get(node) for node in nodes] if labels else []
+
+
+def _edges(edges: Any, where: str) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(edges, Mapping):
+        weighted: Iterable[tuple[Any, Any, Any]] = ((*e[:2], (*e, 1)[2]) for e in edges)
+    elif _is_pairs(edges):
+        weighted = ((a, b, weight) for (a, b), weight in edges.items())
+    else:
+        weighted = (
+            (a, b, others[b] if isinstance(others, Mapping) else 1)
+            for a, others in edges.items()
+            for b in others
+        )
+    for a, b, weight in weighted:
+        if weight != 1:
+            raise DataError(
+                f"{where}: edge {a!r}, {b!r} has weight {show(weight)}: edges have no weights here"
+            )
+        yield a, b
+
+
+def _is_labels(item: Any) -> bool:
+    """Return whether this may be labels by node, and is no graph itself."""
+    return isinstance(item, Mapping) and not any(isinstance(v, Mapping) for v in item.values())
+
+
+def _is_pairs(edges: Mapping[Any, Any]) -> bool:
+    """Return whether the keys are edges: pairs, with weights as values."""
+    return bool(edges) and all(isinstance(key, tuple) and len(key) == 2 for key in edges)
+
+
+def _ordered(nodes: set[Any]) -> list[Any]:
+    try:
+        return sorted(nodes)
+    except TypeError:  # of different types
+        return sorted(nodes, key=lambda node: (type(node).__name__, str(node)))

@@ -1,0 +1,86 @@
+"""networkx graphs, with node attributes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+
+from kergnn.data.adapters.values import Names, choose_names, read_columns, warn_unused
+from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.records import GraphRecord, class_values, natural_values, split
+
+
+def read_networkx(
+    graphs: Sequence[nx.Graph], node_labels: Names, node_attributes: Names, task: str
+) -> list[GraphRecord]:
+    """Read graphs; their nodes are counted in the order in which the graph lists them."""
+    for i, graph in enumerate(graphs):
+        if graph.is_directed():
+            raise DataError(
+                f"graphs[{i}] is directed: edges have no direction here; graph.to_undirected() "
+                "drops it"
+            )
+        warn_unused(i, sorted({str(name) for *_, v in graph.edges(data=True) for name in v}))
+    tables = [[_named(values, task) for _, values in graph.nodes(data=True)] for graph in graphs]
+    labels, attributes = choose_names(tables, node_labels, node_attributes)
+    records = []
+    for i, (graph, table) in enumerate(zip(graphs, tables, strict=True)):
+        columns = read_columns(table, graph, labels, attributes, f"graphs[{i}]")
+        position = {node: k for k, node in enumerate(graph)}
+        edges = [(position[a], position[b]) for a, b in graph.edges()]
+        records.append(GraphRecord(graph.number_of_nodes(), edges, *columns))
+    return records
+
+
+def networkx_classes(graphs: Sequence[nx.Graph], task: str) -> list[Any]:
+    """Return ``graph.graph["y"]`` of all graphs, or the ``"y"`` of all nodes."""
+    if task == "graph":
+        return [graph.graph.get("y") for graph in graphs]
+    return [values.get("y") for graph in graphs for _, values in graph.nodes(data=True)]
+
+
+def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
+    """Return the graphs as networkx graphs with the nodes 0, 1, 2, ...
+
+    Nodes have their labels and attributes by name (``label`` and ``attributes`` where they have no
+    names); labels and classes that are all integers are integers. The class is ``graph.graph["y"]``
+    or, where nodes have classes, their ``"y"``. An id is ``graph.graph["id"]``.
+    """
+    made, classes = [], natural_values(class_values(graphs))
+    vocabulary = _vocabulary(graphs)
+    first = 0
+    for g, record in enumerate(split(graphs)):
+        graph = nx.Graph() if record.id is None else nx.Graph(id=record.id)
+        graph.add_nodes_from(range(record.num_nodes))
+        graph.add_edges_from((int(a), int(b)) for a, b in record.edges)
+        for name, values in record.labels.items():
+            natural = {node: vocabulary[name][value] for node, value in enumerate(values)}
+            nx.set_node_attributes(graph, natural, name)
+        for name, array in record.attributes.items():
+            rows = array[:, 0].tolist() if array.shape[1] == 1 else array.tolist()
+            nx.set_node_attributes(graph, dict(enumerate(rows)), name)
+        if graphs.task == "graph" and classes[g] is not None:
+            graph.graph["y"] = classes[g]
+        if graphs.task == "node":
+            own = classes[first : first + record.num_nodes]
+            known = {node: value for node, value in enumerate(own) if value is not None}
+            nx.set_node_attributes(graph, known, "y")
+        first += record.num_nodes
+        made.append(graph)
+    return made
+
+
+def _vocabulary(graphs: GraphSet) -> dict[str, dict[str, Any]]:
+    """Return for every label its names, and what they were before they were strings."""
+    columns = split(graphs)[0].labels if graphs.num_graphs else {}
+    return {
+        column: dict(zip(names, natural_values(names), strict=True))
+        for column, names in zip(columns, graphs.label_names, strict=True)
+    }
+
+
+def _named(values: dict[Any, Any], task: str) -> dict[str, Any]:
+    """Return what a node has; where nodes have classes, ``"y"`` is its class and not of them."""
+    return {str(n): value for n, value in values.items() if task == "graph" or n != "y"}

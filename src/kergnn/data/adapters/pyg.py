@@ -1,0 +1,133 @@
+"""PyG ``Data`` objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from kergnn._checks import check_edge_index
+from kergnn.data.adapters.values import Names, as_name, names_of, show, warn_unused
+from kergnn.data.graphset import LARGEST, DataError, GraphSet
+from kergnn.data.records import GraphRecord, natural_values, split
+
+
+def read_pyg(
+    graphs: Sequence[Data], node_labels: Names, node_attributes: Names
+) -> list[GraphRecord]:
+    """Read graphs; by default ``x`` holds attributes, or labels if it holds integers."""
+    if node_labels is None and node_attributes is None:
+        given = [data.x for data in graphs if data.x is not None]
+        whole = bool(given) and all(isinstance(x, Tensor) and _whole(x) for x in given)
+        labels, attributes = (["x"], []) if whole else ([], ["x"] if given else [])
+    else:
+        labels = names_of(node_labels, "node_labels")
+        attributes = names_of(node_attributes, "node_attributes")
+    records = []
+    for i, data in enumerate(graphs):
+        where, n = f"graphs[{i}]", data.num_nodes
+        if data.edge_index is None or n is None:
+            raise DataError(f"{where} has no edge_index")
+        try:
+            check_edge_index(data.edge_index, n)
+        except ValueError as error:
+            raise DataError(f"{where}: {error}") from None
+        warn_unused(i, (name for name in ("edge_attr", "edge_weight") if name in data))
+        columns: dict[str, list[str]] = {}
+        for name in labels:
+            columns |= _labels(_rows(data, name, n, where), name, where)
+        arrays = {name: _numbers(_rows(data, name, n, where), name, where) for name in attributes}
+        edges = data.edge_index.detach().cpu().numpy().T
+        records.append(GraphRecord(n, edges, columns, arrays))
+    return records
+
+
+def pyg_classes(graphs: Sequence[Data], task: str) -> list[Any]:
+    """Return ``data.y`` of all graphs (one number each), or of all nodes."""
+    found: list[Any] = []
+    for i, data in enumerate(graphs):
+        wanted = 1 if task == "graph" else data.num_nodes
+        y = [None] * wanted if data.y is None else _list(data.y)
+        if len(y) != wanted:
+            raise DataError(f"graphs[{i}].y has {len(y)} values where {wanted} are expected")
+        found += y
+    return found
+
+
+def to_pyg(graphs: GraphSet) -> list[Data]:
+    """Return the graphs as PyG ``Data`` objects.
+
+    ``x`` has the attributes in double precision; every label is a tensor, or a list of strings, of
+    its own name; ``y`` is the class as a number, -1 if it is not known. Edges have both directions,
+    each once, self-loops once.
+    """
+    y = graphs.y
+    numbers = natural_values(graphs.class_names)
+    if numbers and all(isinstance(n, int) for n in numbers) and bool((y >= 0).all()):
+        y = torch.tensor(numbers)[y]
+    parts = torch.split(y, 1 if graphs.task == "graph" else graphs.size.tolist())
+    made = []
+    for record, own in zip(split(graphs), parts, strict=True):
+        row, col = torch.as_tensor(np.asarray(record.edges).reshape(-1, 2)).T
+        both = torch.stack([torch.cat([row, col]), torch.cat([col, row])])
+        data = Data(edge_index=torch.unique(both, dim=1), y=own, num_nodes=record.num_nodes)
+        if record.attributes:
+            arrays = list(record.attributes.values())
+            data.x = torch.from_numpy(np.concatenate(arrays, axis=1))
+        for i, (name, values) in enumerate(record.labels.items()):
+            natural = natural_values(graphs.label_names[i])
+            is_number = all(isinstance(v, int) for v in natural)
+            data[name] = torch.tensor([int(v) for v in values]) if is_number else list(values)
+        made.append(data)
+    return made
+
+
+def _rows(data: Data, name: str, num_nodes: int, where: str) -> Any:
+    values = getattr(data, name, None)
+    if values is None:
+        if num_nodes == 0:
+            return torch.empty(0)
+        raise DataError(f"{where} has no {name!r}; it has {', '.join(data.keys())}")
+    if not hasattr(values, "__len__") or len(values) != num_nodes:
+        raise DataError(
+            f"{where}.{name} is {show(values)}: it must have {num_nodes} rows, one a node"
+        )
+    return values
+
+
+def _labels(values: Any, name: str, where: str) -> dict[str, list[str]]:
+    rows = values.tolist() if isinstance(values, Tensor) else list(values)
+    if not (isinstance(values, Tensor) and values.dim() == 2 and values.size(1) > 1):
+        rows = [row[0] if isinstance(row, list) and len(row) == 1 else row for row in rows]
+        return {name: [as_name(v, f"{where}.{name}[{i}]") for i, v in enumerate(rows)]}
+    return {
+        f"{name}{column}": [
+            as_name(row[column], f"{where}.{name}[{i}, {column}]") for i, row in enumerate(rows)
+        ]
+        for column in range(values.size(1))
+    }
+
+
+def _numbers(values: Any, name: str, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if not isinstance(values, Tensor) or values.is_complex() or values.dim() > 2:
+        raise DataError(f"{where}.{name} is {show(values)}: attributes are a tensor (n, width)")
+    table = values.detach().cpu().double().reshape(len(values), -1 if len(values) else 0)
+    wrong = (~(table.abs() < LARGEST)).nonzero()
+    if len(wrong):
+        row, col = wrong[0].tolist()
+        value = table[row, col].item()
+        raise DataError(f"{where}.{name}[{row}, {col}] is {value}: it must be a finite number")
+    return table.numpy()
+
+
+def _whole(x: Tensor) -> bool:
+    return not x.is_floating_point() and not x.is_complex()
+
+
+def _list(y: Any) -> list[Any]:
+    values = y.reshape(-1).tolist() if isinstance(y, Tensor) else y
+    return list(values) if isinstance(values, list | tuple) else [values]

@@ -1,0 +1,350 @@
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data, HeteroData
+
+from kergnn.data import (
+    DataError,
+    Features,
+    as_graphs,
+    load_graphs,
+    to_adjacency,
+    to_grakel,
+    to_networkx,
+    to_pyg,
+)
+
+# A triangle with a tail, then a node of its own.
+EDGES = [(0, 1), (1, 2), (0, 2), (2, 3)]
+ELEMENTS = ["C", "C", "O", "N", "C"]
+
+
+def molecule():
+    graph = nx.Graph(y="bad")
+    for node, element in enumerate(ELEMENTS):
+        graph.add_node(f"a{node}", element=element, charge=node / 2, position=[node, -1.5])
+    graph.add_edges_from((f"a{a}", f"a{b}") for a, b in EDGES)
+    return graph
+
+
+def dense(edges, n):
+    matrix = np.zeros((n, n))
+    for a, b in edges:
+        matrix[a, b] = matrix[b, a] = 1
+    return matrix
+
+
+def same(left, right):
+    """Whether two sets hold the same graphs, however their edges are written."""
+    tensors = ("size", "simple_edges", "y", "labels", "attributes")
+    for name in tensors:
+        a, b = getattr(left, name), getattr(right, name)
+        assert (a is None) == (b is None), name
+        assert a is None or torch.equal(a, b), name
+    assert left.label_names == right.label_names
+    assert left.class_names == right.class_names
+    return True
+
+
+def test_networkx_node_attributes_by_name():
+    graphs = as_graphs([molecule()])
+    assert graphs.size.tolist() == [5]
+    assert graphs.edge_index.T.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3]]
+    assert (graphs.label_columns, graphs.label_names) == (("element",), (("C", "N", "O"),))
+    assert graphs.labels.flatten().tolist() == [0, 0, 2, 1, 0]
+    assert graphs.attribute_columns == ("charge", "position", "position")
+    assert graphs.attributes[3].tolist() == [1.5, 3, -1.5]
+    assert (graphs.class_names, graphs.y.tolist()) == (("bad",), [0])
+    names = Features.fit("label+attr", graphs, torch.arange(5)).names
+    assert names == ["C", "N", "O", "charge", "position0", "position1"]
+
+    chosen = as_graphs([molecule()], node_attributes=["position"])
+    assert chosen.labels is None
+    assert chosen.attribute_columns == ("position", "position")
+    nothing = as_graphs([molecule()], node_labels=[])
+    assert (nothing.labels, nothing.attributes) == (None, None)
+
+
+def test_integers_and_booleans_are_labels_unless_named_otherwise():
+    graph = nx.Graph()
+    graph.add_node("a", number=6, aromatic=True, mixed=1)
+    graph.add_node("b", number=np.int64(10), aromatic=np.bool_(False), mixed=0.5)
+    graphs = as_graphs(graph)
+    assert graphs.label_names == (("6", "10"), ("0", "1"))
+    assert graphs.label_columns == ("number", "aromatic")
+    assert graphs.attribute_columns == ("mixed",)
+    names = Features.fit("label", graphs, torch.arange(2)).names
+    assert names == ["number=6", "number=10", "aromatic=0", "aromatic=1"]
+    assert as_graphs(graph, node_attributes="number").attributes.tolist() == [[6], [10]]
+
+
+def test_networkx_round_trip():
+    graph = molecule()
+    graph.add_edge("a1", "a1")  # a loop stays in the data, though it does not count
+    back = to_networkx(as_graphs([nx.Graph(y="good"), graph]))
+    assert (back[0].number_of_nodes(), back[0].graph) == (0, {"y": "good"})
+    expected = nx.convert_node_labels_to_integers(graph)
+    assert dict(back[1].nodes(data=True)) == dict(expected.nodes(data=True))
+    assert {frozenset(e) for e in back[1].edges} == {frozenset(e) for e in expected.edges}
+    assert back[1].graph == {"y": "bad"}
+    assert same(as_graphs(back), as_graphs([nx.Graph(y="good"), graph]))
+
+
+def test_classes_of_nodes():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: 1, 2: 0}, "y")
+    graphs = as_graphs(graph, task="node")
+    assert (graphs.y.tolist(), graphs.labels) == ([1, -1, 0], None)
+    assert dict(to_networkx(graphs)[0].nodes(data="y")) == {0: 1, 1: None, 2: 0}
+    given = as_graphs([nx.path_graph(2), nx.path_graph(1)], ["b", None, "a"], task="node")
+    assert given.y.tolist() == [1, -1, 0]
+
+
+def test_multigraphs_count_an_edge_once():
+    graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+    assert as_graphs(graph).simple_edges.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_kinds_agree(seed):
+    made = [nx.gnp_random_graph(n, 0.4, seed=seed + n) for n in (1, 7, 5)]
+    graphs = as_graphs(made, [0, 1, 0])
+    matrices = [nx.to_numpy_array(g) for g in made]
+    edges = [list(g.edges) for g in made]
+    kinds = {
+        "arrays": matrices,
+        "lists": [m.tolist() for m in matrices],
+        "booleans": [m.astype(bool) for m in matrices],
+        "tensors": [torch.from_numpy(m) for m in matrices],
+        "sparse": [sp.csr_matrix(m) for m in matrices],
+        "sparse arrays": [sp.coo_array(m) for m in matrices],
+        "dictionaries": [[{a: list(g[a]) for a in g}] for g in made],
+        "weighted dictionaries": [[{a: dict.fromkeys(g[a], 1.0) for a in g}] for g in made],
+        "pyg": [
+            Data(edge_index=torch.tensor(e, dtype=torch.long).reshape(-1, 2).T, num_nodes=len(g))
+            for e, g in zip(edges, made, strict=True)
+        ],
+        "graph set": graphs,
+        "single sets": [graphs[i] for i in range(3)],
+        "iterator": iter(made),
+        "tuple": tuple(made),
+        "object array": np.array([*made, None], dtype=object)[:3],
+    }
+    for name, kind in kinds.items():
+        assert same(as_graphs(kind, [0, 1, 0]), graphs), name
+    assert same(as_graphs(np.stack([matrices[1]] * 2)), as_graphs([made[1]] * 2))
+    assert same(as_graphs(Batch.from_data_list(kinds["pyg"])), as_graphs(made))
+
+
+def test_adjacency_round_trip():
+    matrices = [dense(EDGES, 5), np.zeros((0, 0)), np.eye(2)]
+    back = to_adjacency(as_graphs(matrices))
+    for matrix, other in zip(matrices, back, strict=True):
+        assert np.array_equal(matrix, other.toarray())
+
+
+def test_pyg_round_trip():
+    x = torch.tensor([[0.5, 1], [2, 3], [4, 5]])
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    data = [
+        Data(x=x, edge_index=edge_index, y=torch.tensor([3])),
+        Data(x=x[:1], edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([7])),
+    ]
+    graphs = as_graphs(data)
+    assert (graphs.class_names, graphs.attribute_columns) == (("3", "7"), ("x", "x"))
+    for before, after in zip(data, to_pyg(graphs), strict=True):
+        assert torch.equal(before.x, after.x.float())
+        assert torch.equal(before.edge_index, after.edge_index)
+        assert torch.equal(before.y, after.y)
+
+    whole = [Data(x=torch.tensor([[6], [8]]), edge_index=torch.tensor([[0], [1]]))]
+    assert as_graphs(whole).label_names == (("6", "8"),)
+    assert to_pyg(as_graphs(whole))[0].x.tolist() == [6, 8]
+    named = to_pyg(as_graphs([molecule()], node_labels="element"))[0]
+    assert named.element == ELEMENTS
+    again = as_graphs([named], ["bad"], node_labels="element")
+    assert same(again, as_graphs([molecule()], node_labels="element"))
+
+
+def test_grakel_round_trip():
+    from grakel import Graph
+
+    labels = dict(enumerate(ELEMENTS))
+    pairs = {edge: 1.0 for a, b in EDGES for edge in ((a, b), (b, a))}
+    kinds = [
+        [set(pairs), labels],
+        (pairs, labels, {}),
+        [dense(EDGES, 5), labels],
+        [{0: [1, 2], 1: [2], 2: [3], 4: []}, labels],
+        Graph(pairs, labels),
+    ]
+    expected = as_graphs([molecule()], [1], node_labels="element")
+    for kind in kinds:
+        assert same(as_graphs([kind], [1]), expected)
+    assert same(as_graphs(kinds[0], [1]), expected)  # one graph, not two
+    edges, found = to_grakel(expected)[0]
+    assert found == labels
+    assert edges[2] == {0: 1.0, 1: 1.0, 3: 1.0}
+    assert edges[4] == {}
+    assert same(as_graphs(to_grakel(expected), [1]), expected)
+    numbers = as_graphs([[dense(EDGES, 5), {i: [i / 2, 1] for i in range(5)}]])
+    assert numbers.attributes[3].tolist() == [1.5, 1]
+    assert same(as_graphs(to_grakel(numbers)), numbers)
+    with pytest.raises(DataError, match="has 1 labels a node and attributes: GraKeL can hold one"):
+        to_grakel(as_graphs([molecule()]))
+
+
+def test_attributes_of_edges_are_dropped_with_a_warning():
+    weighted = nx.Graph()
+    weighted.add_edge(0, 1, weight=0.5, bond="double")
+    edge_index = torch.tensor([[0], [1]])
+    for graphs, names in (
+        ([nx.path_graph(2), weighted], r"graphs\[1\] has attributes of edges \('bond', 'weight'\)"),
+        ([Data(edge_index=edge_index, edge_attr=torch.ones(1, 3), num_nodes=2)], "'edge_attr'"),
+        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]], "'edge labels'"),
+    ):
+        with pytest.warns(UserWarning, match=names):
+            assert as_graphs(graphs).edge_index.tolist()[0][-1] == len(graphs) * 2 - 2
+
+
+def test_edge_lists():
+    graphs = as_graphs([[("b", "a"), ("b", "c")], {("x", "y")}])
+    assert graphs.size.tolist() == [3, 2]
+    assert graphs.simple_edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
+
+
+def test_molecules():
+    pytest.importorskip("rdkit", reason="SMILES need RDKit, the extra chem")
+    from rdkit import Chem
+
+    graphs = as_graphs(["CCO", "c1ccccc1[N+](=O)[O-]", ""], ["a", "b", "a"])
+    assert graphs.size.tolist() == [3, 9, 0]
+    assert graphs.label_names == (("C", "N", "O"),)
+    assert graphs.labels[:3].flatten().tolist() == [0, 0, 2]
+    assert graphs.edge_index[:, :2].T.tolist() == [[0, 1], [1, 2]]
+    assert same(as_graphs([Chem.MolFromSmiles("CCO")]), as_graphs("CCO"))
+    more = as_graphs(["C[NH3+]"], node_labels=["element", "charge", "hydrogens", "aromatic"])
+    assert more.label_columns == ("element", "charge", "hydrogens", "aromatic")
+    assert more.label_names == (("C", "N"), ("0", "1"), ("3",), ("0",))
+    with pytest.raises(DataError, match=r"graphs\[1\] is 'C1CC': RDKit cannot read it as SMILES"):
+        as_graphs(["CC", "C1CC"])
+    with pytest.raises(ValueError, match="node_labels of molecules is 'mass'"):
+        as_graphs(["CC"], node_labels="mass")
+
+
+def test_molecules_without_rdkit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ImportError, match=r"need RDKit: pip install 'kergnn\[chem\]'"):
+        as_graphs(["CCO"])
+
+
+def test_mutag_survives_every_round_trip():
+    mutag = load_graphs("MUTAG").select(torch.arange(40))
+    for there in (to_networkx, to_grakel):
+        assert same(as_graphs(there(mutag), mutag.y.tolist()), as_graphs(mutag, mutag.y.tolist()))
+    assert same(as_graphs(to_networkx(mutag)), as_graphs(mutag))
+    assert same(as_graphs(to_pyg(mutag), node_labels="label"), as_graphs(mutag))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_any_networkx_graphs_survive(data):
+    made = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        graph = nx.gnp_random_graph(
+            data.draw(st.integers(0, 6)), 0.5, seed=data.draw(st.integers(0))
+        )
+        for node in graph:
+            graph.nodes[node]["kind"] = data.draw(st.integers(-3, 3))
+            graph.nodes[node]["size"] = data.draw(st.floats(-1e9, 1e9))
+        graph.graph["y"] = data.draw(st.sampled_from(["yes", "no"]))
+        made.append(graph)
+    for before, after in zip(made, to_networkx(as_graphs(made)), strict=True):
+        assert nx.utils.graphs_equal(before, after)
+
+
+def with_values(**values):
+    graph = nx.path_graph(2)
+    graph.nodes[0]["size"], graph.nodes[1]["size"] = 1.0, 2.0
+    graph.nodes[1].update(values)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        (None, "graphs is None: expected are networkx graphs, PyG Data"),
+        (3, "graphs is 3: expected"),
+        ([], "graphs is empty"),
+        ([None], r"graphs\[0\] is None: expected"),
+        ([nx.path_graph(2), None], r"graphs\[1\] is None"),
+        (
+            [nx.path_graph(2), dense(EDGES, 5)],
+            r"graphs\[1\] is an adjacency matrix, but graphs\[0\]",
+        ),
+        (np.zeros((150, 4)), r"a table of shape \(150, 4\): rows of features are not graphs"),
+        ([[5.1, 3.5, 1.4], [4.9, 3.0, 1.4]], r"a table of shape \(2, 3\)"),
+        (np.arange(4.0), r"graphs\[0\] is"),
+        ([np.zeros((2, 3))], r"graphs\[0\] is an array of shape \(2, 3\): an adjacency .* square"),
+        (np.full((2, 2), 0.5), r"graphs\[0\]\[0, 0\] is 0.5: an adjacency matrix holds zeros"),
+        ([np.full((2, 2), np.nan)], r"graphs\[0\]\[0, 0\] is nan"),
+        (np.triu(np.ones((3, 3))), r"\[0, 1\] is 1, but \[1, 0\] is 0: an adjacency .* symmetric"),
+        ([np.array([["a", "b"], ["c", "d"]])], "holds zeros and ones"),
+        (nx.DiGraph([(0, 1)]), r"graphs\[0\] is directed: .* graph.to_undirected\(\) drops it"),
+        (
+            with_values(size=float("nan")),
+            r"graphs\[0\], node 1: 'size' is nan: it must be a finite",
+        ),
+        (with_values(size=1e31), "'size' is 1e\\+31"),
+        (with_values(size=[1.0, 2.0]), "'size' has 2 numbers where the nodes before have 1"),
+        (with_values(size={"a": 1}), "'size' is {'a': 1}: it must be a finite number"),
+        (with_values(colour="red"), r"graphs\[0\], node 0 has no 'colour': every node needs one"),
+        (with_values(size=None), "node 1 has no 'size'"),
+        ([[{0: {1: 2.0}, 1: {0: 2.0}}]], r"graphs\[0\]: edge 0, 1 has weight 2.0"),
+        ([[{(0, 1): 1}, {0: "a"}]], "node 1 has no 'label'"),
+        ([[np.zeros((1, 1)), {0: "a", 5: "b"}]], "a label for 5, which is not a node"),
+        (Data(x=torch.ones(2, 1)), r"graphs\[0\] has no edge_index"),
+        (
+            Data(x=torch.tensor([[1.0], [torch.inf]]), edge_index=torch.tensor([[0], [1]])),
+            r"graphs\[0\].x\[1, 0\] is inf",
+        ),
+        (Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [2]])), "edge_index contains 2"),
+        (HeteroData(), "expected are"),
+    ],
+)
+def test_errors_say_what_could_not_be_read(graphs, message):
+    with pytest.raises(DataError, match=message):
+        as_graphs(graphs)
+
+
+def test_errors_about_names_and_classes(tmp_path):
+    graph = molecule()
+    for arguments, message in (
+        ({"node_labels": "colour"}, r"graphs\[0\], node 'a0' has no 'colour'"),
+        ({"node_labels": "charge"}, "'charge' is 0.0: it must be a string or an integer"),
+        ({"node_attributes": "element"}, "'element' is 'C': it must be a finite number"),
+        ({"node_labels": "element", "node_attributes": ["element"]}, "'element' is in node_labels"),
+        ({"node_labels": 3}, "node_labels is 3: it must be a name, or a list"),
+        ({"y": [1, 2]}, "y has 2 classes, but there are 1 graphs"),
+        ({"y": [0.5]}, r"y\[0\] is 0.5: it must be a string or an integer"),
+        ({"y": "bad"}, "y is 'bad': it must be a list of classes"),
+    ):
+        with pytest.raises(DataError, match=message):
+            as_graphs([graph], **arguments)
+    with pytest.raises(
+        DataError, match="node_labels is 'a': an adjacency matrix has no attributes"
+    ):
+        as_graphs([np.eye(2)], node_labels="a")
+    with pytest.raises(DataError, match="load_graphs reads files"):
+        as_graphs(tmp_path)
+    wide = [Data(x=torch.ones(2, w), edge_index=torch.tensor([[0], [1]])) for w in (1, 2)]
+    with pytest.raises(
+        DataError, match=r"graphs\[1\] has attribute 'x' \(2 numbers\); graphs\[0\]"
+    ):
+        as_graphs(wide)
