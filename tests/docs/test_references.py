@@ -28,7 +28,8 @@ def find(name, module=None):
 MODULES = sorted(
     info.name
     for info in pkgutil.walk_packages(kergnn.__path__, "kergnn.")
-    if not info.name.startswith("kergnn.engine.")  # compiled when imported, and not public
+    # The engine is compiled when it is imported, and not public; __main__ would run.
+    if not info.name.startswith(("kergnn.engine.", "kergnn.__main__"))
 )
 
 
