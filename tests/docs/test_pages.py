@@ -54,11 +54,18 @@ def test_a_wrong_command_would_be_noticed(line):
         parse(line.split())
 
 
-def test_wrong_output_would_be_noticed(tmp_path, monkeypatch):
+def test_wrong_output_would_be_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
     with pytest.raises(AssertionError, match=r"line 5"):
         run_page(page)
+
+
+def test_what_needs_a_missing_package_is_named_and_the_rest_runs(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\n# needs nosuchpackage\n1 / 0\n```\n\n```python\nx = 1\n```\n")
+    names, missing = run_page(page)
+    assert (names["x"], missing) == (1, ["nosuchpackage"])
 
 
 def test_the_pages_are_all_in_the_navigation():
