@@ -46,7 +46,7 @@ def draw_ego_graphs() -> Figure:
     """Draw the graph, the ego-graphs of nodes 0 and 4, and the filter."""
     graph = nx.Graph(EDGES)
     widths = [8.0, 3.0, 4.8, 3.0]
-    figure, axes = plt.subplots(1, 4, figsize=(11, 2.3), width_ratios=widths, layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(9, 1.9), width_ratios=widths, layout="constrained")
     _draw(axes[0], graph, PLACES, dict(enumerate(LABELS)), "the graph")
     for axis, node in zip(axes[1:3], (0, 4), strict=True):
         members = graph.subgraph(EGO[node][0].tolist())
