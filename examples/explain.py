@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     run = load_run(folder / "run")
     molecules = load_graphs("MUTAG")
     molecule = molecules.to_data_list(run.features(molecules))[0]
-    explanation = explain(run.model, molecule, contrast=True)
+    explanation = explain(run.model, molecule)
     symbols = [ATOMS[int(row.argmax())] for row in molecule.x]
     print(
         f"predicted class {run.class_names[int(explanation.target)]}; the atoms that speak for it:"
