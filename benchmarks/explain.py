@@ -5,11 +5,11 @@
 
 ``BA-2Motifs`` and ``Mutagenicity`` train a KerGNN and a GIN with every seed, on the fold of that
 number, explain the test graphs that have a motif, for their true class, and compare the edge masks
-with the truth: our own explanation of the KerGNN beside GNNExplainer and PGExplainer, which take
-much longer and therefore explain 40 of these graphs only, on both networks. ``recovery`` trains on the planted motifs and counts the runs in which a filter, cut at
-half of its largest edge, is isomorphic to the motif, and the filters that occur in the data at all.
-Results are in ``results/explain/NAME.json``, written after every run; runs that are there already
-are not repeated.
+with the truth: our own explanation of the KerGNN beside GNNExplainer and PGExplainer on both
+networks. These take much longer and therefore explain at most 40 of the graphs. ``recovery`` trains
+on the planted motifs and counts the runs in which a filter, cut at half of its largest edge, is
+isomorphic to the motif, and the filters that occur in the data at all. Results are in
+``results/explain/NAME.json``, written after every run; runs that are there are not repeated.
 """
 
 import argparse
