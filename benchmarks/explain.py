@@ -25,7 +25,7 @@ from torch_geometric.explain import Explainer, Explanation, GNNExplainer, PGExpl
 
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet, ground_truth, load_graphs
-from kergnn.data.motifs import MOTIFS
+from kergnn.data.motifs import MOTIFS, motif_graph
 from kergnn.data.store import write_atomic
 from kergnn.explain import explain
 from kergnn.explain.filters import filter_graphs
@@ -193,7 +193,7 @@ def measure_recovery(motif: str, seed: int) -> dict:
     config, model, x, split, figures = train(config, graphs, None)
     filters = [graph for layer in filter_graphs(model) for graph in layer]
     data = to_networkx(graphs, split.train.tolist())
-    found = recovered(filters, MOTIFS[motif]())
+    found = recovered(filters, motif_graph(motif))
     all_data = graphs.to_data_list(x)
     test = [all_data[g] for g in split.test.tolist() if all_data[g].edge_truth.any()]
     masks = [explain(model, d, int(d.y)).edge_mask for d in test]
