@@ -83,20 +83,15 @@ LIMIT = 40
 
 def trained(
     config: RunConfig, out: Path, mirror: Path | None
-) -> tuple[nn.Module, list, Split, dict]:
+) -> tuple[nn.Module, list[Data], Split, dict[str, Any]]:
     """Train, unless that was done, and return model, graphs with features, split and figures."""
     if (out / "config.toml").is_file():
         results = resume_run(out, mirror)
     else:
         results = start_run(config, out, mirror)
     run, graphs = load_run(out), load_graphs(config.dataset, mirror)
-    truth = ground_truth(graphs)
-    return (
-        run.model,
-        truth.to_data_list(run.features(graphs)),
-        find_split(run.config, graphs, mirror),
-        results,
-    )
+    data = ground_truth(graphs).to_data_list(run.features(graphs))
+    return run.model, data, find_split(run.config, graphs, mirror), results
 
 
 def gnn_explainer(model: nn.Module, graphs: list[Data]) -> list[Tensor]:
@@ -210,7 +205,7 @@ def measure_recovery(motif: str, seed: int, runs: Path) -> dict[str, Any]:
     name = f"Planted-{motif}"
     settings = {**PLANTED, "num_hops": PLANTED_HOPS[motif]}
     config = RunConfig(dataset=name, seed=seed, fold=seed % 10).replace(settings)
-    model, data, split, results = trained(config, runs / f"{name}-{seed}", None)
+    model, _, split, results = trained(config, runs / f"{name}-{seed}", None)
     filters = [graph for layer in filter_graphs(model) for graph in layer]
     found = recovered(filters, motif_graph(motif))
     return {
