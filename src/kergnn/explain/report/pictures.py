@@ -103,7 +103,7 @@ def picture(
     ]
     number = {node: i for i, node in enumerate(graph)}
     widths = [0.4] * graph.number_of_edges() if weights is None else list(weights)
-    thin = min(1.0, scale / 20)
+    thin = min(1.0, scale / 20, radius / 6)
     lines = [
         Line(number[a], number[b], round((0.8 + 2.4 * w) * thin, 1))
         for (a, b), w in zip(graph.edges(), widths, strict=True)
