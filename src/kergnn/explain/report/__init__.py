@@ -26,6 +26,8 @@ from kergnn.explain.subject import Subject, chosen_items
 
 _METRICS = {"balanced_accuracy": "balanced accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
 
+_MOST_LABELS = 12
+
 
 @dataclass(frozen=True)
 class Report:
@@ -121,7 +123,9 @@ def _page(
             1.0,
         ),
     ]
-    names = label_names(subject.graphs) if subject.graphs.labels is not None else None
+    colors = label_colors(label_names(subject.graphs) or [])
+    seen = {label for card in graphs for label in card.links["labels"] if label}
+    legend = [(name, color) for name, color in colors.items() if name in seen]
     linked = {
         "layers": [[card.id for card in _by_number(layer)] for layer in layers],
         "graphs": {card.id: card.links for card in graphs},
@@ -144,7 +148,7 @@ def _page(
         threshold=threshold,
         chosen=chosen,
         scores=scores,
-        legend=[] if names is None else list(label_colors(names).items()),
+        legend=legend if len(legend) <= _MOST_LABELS else [],
         style=Markup((folder / "style.css").read_text("utf-8")),
         script=Markup((folder / "script.js").read_text("utf-8")),
         linked=Markup(json.dumps(linked, separators=(",", ":")).replace("<", "\\u003c")),

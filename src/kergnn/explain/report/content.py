@@ -320,6 +320,7 @@ def _filter_picture(graph: nx.Graph, colors: dict[str, str]) -> Picture:
         unit=34.0,
         strength=[n["strength"] for n in nodes],
         weights=[w / most for w in weights],
+        molecule=False,
     )
 
 
