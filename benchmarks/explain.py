@@ -4,19 +4,23 @@
     python benchmarks/explain.py recovery
 
 ``BA-2Motifs`` and ``Mutagenicity`` train a KerGNN and a GIN with every seed, on the fold of that
-number, explain the test graphs that have a motif, for their true class, and compare the edge masks
-with the truth: our own explanation of the KerGNN beside GNNExplainer and PGExplainer, which take
-much longer and therefore explain 40 of these graphs only, on both networks. ``recovery`` trains on the planted motifs and counts the runs in which a filter, cut at
-half of its largest edge, is isomorphic to the motif, and the filters that occur in the data at all.
-Results are in ``results/explain/NAME.json``, written after every run; runs that are there already
-are not repeated.
+number, explain the test graphs that have a motif, for their true class, and compare the scores of
+the edges with the truth: our own explanation of the KerGNN beside GNNExplainer and PGExplainer on
+both networks. These take much longer and therefore explain at most 40 of the graphs.
+``recovery`` trains on the planted motifs and counts the runs in which a filter, cut at half of its
+largest edge, is isomorphic to the motif, and the filters that occur in the data at all.
+
+Results are in ``results/explain/NAME.json``, written after every measurement; those that are there
+are not repeated, and trained models are kept in the folder ``--runs``.
 """
 
 import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +28,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explainer, Explanation, GNNExplainer, PGExplainer
 
 from kergnn.config import RunConfig
-from kergnn.data import GraphSet, ground_truth, load_graphs
-from kergnn.data.motifs import MOTIFS
-from kergnn.data.store import write_atomic
+from kergnn.data import Split, ground_truth, load_graphs
+from kergnn.data.motifs import MOTIFS, motif_graph
+from kergnn.data.store import cache_dir, write_atomic
 from kergnn.explain import explain
 from kergnn.explain.filters import filter_graphs
 from kergnn.explain.matches import to_networkx
@@ -39,15 +43,8 @@ from kergnn.explain.metrics import (
     truth_auc,
 )
 from kergnn.explain.pyg import explainable
-from kergnn.preparation import (
-    ego_graphs,
-    find_split,
-    hide_test,
-    make_batches,
-    prepare_trainer,
-    resolve_config,
-)
-from kergnn.training import metrics, predict_probabilities
+from kergnn.preparation import find_split
+from kergnn.runs import load_run, resume_run, start_run
 
 SETTINGS = {
     "BA-2Motifs": {
@@ -84,16 +81,17 @@ GNN_EPOCHS, PG_EPOCHS, PG_GRAPHS = 100, 20, 200
 LIMIT = 40
 
 
-def train(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> tuple:
-    """Train, and return the model, the features of all nodes, the split and the test figures."""
-    config = resolve_config(config, graphs)
-    split, ego = find_split(config, graphs, mirror), ego_graphs(config, graphs)
-    trainer, features = prepare_trainer(config, hide_test(graphs, ego, split))
-    trainer.run()
-    batches = make_batches(config, graphs, features, ego)
-    probabilities = predict_probabilities(trainer.model, batches, split.test)
-    figures = metrics(probabilities, graphs.y[split.test])
-    return config, trainer.model.eval(), features(graphs), split, figures
+def trained(
+    config: RunConfig, out: Path, mirror: Path | None
+) -> tuple[nn.Module, list[Data], Split, dict[str, Any]]:
+    """Train, unless that was done, and return model, graphs with features, split and figures."""
+    if (out / "config.toml").is_file():
+        results = resume_run(out, mirror)
+    else:
+        results = start_run(config, out, mirror)
+    run, graphs = load_run(out), load_graphs(config.dataset, mirror)
+    data = ground_truth(graphs).to_data_list(run.features(graphs))
+    return run.model, data, find_split(run.config, graphs, mirror), results
 
 
 def gnn_explainer(model: nn.Module, graphs: list[Data]) -> list[Tensor]:
@@ -130,110 +128,106 @@ def pg_explainer(model: nn.Module, train_part: list[Data], graphs: list[Data]) -
     return [explainer(d.x, d.edge_index, target=d.y).edge_mask for d in graphs]
 
 
-def score(masks: list[Tensor], graphs: list[Data], model: nn.Module | None = None) -> dict:
-    """Return the AUC of edge masks and, with a model, their fidelity."""
-    auc = truth_auc(masks, [d.edge_truth for d in graphs])
-    found = {"auc": auc.mean, "auc_pooled": auc.pooled, "graphs": auc.count}
-    if model is not None:
-        kept = [
-            Explanation(x=d.x, edge_index=d.edge_index, edge_mask=mask)
-            for d, mask in zip(graphs[:LIMIT], masks, strict=False)
-        ]
-        found["fidelity"] = vars(fidelity_scores(model, kept))
-    return found
+def own(model: nn.Module, train_part: list[Data], graphs: list[Data]) -> list[Tensor]:
+    """Return our own scores of the edges."""
+    return [explain(model, d, int(d.y)).edge_contribution for d in graphs]
 
 
-def measure(name: str, seed: int, mirror: Path | None, common: list[int] | None) -> dict:
-    """Return all figures of one seed, and our masks for the graphs ``common``."""
-    graphs = load_graphs(name, mirror)
-    truth = ground_truth(graphs)
-    plain = RunConfig(dataset=name, seed=seed, fold=seed)
-    rows: dict = {"seed": seed, "fold": seed}
-    for kind, settings in (("kergnn", SETTINGS[name]), ("gin", GIN_SETTINGS)):
-        start = time.perf_counter()
-        config, model, x, split, figures = train(plain.replace(settings), graphs, mirror)
-        rows[kind] = {"test": figures, "train_seconds": time.perf_counter() - start}
-        all_data = truth.to_data_list(x)
-        test = [all_data[g] for g in split.test.tolist() if all_data[g].edge_truth.any()]
-        if kind == "kergnn":
-            start = time.perf_counter()
-            found = [explain(model, d, int(d.y)) for d in test]
-            seconds = (time.perf_counter() - start) / len(test)
-            masks = [e.edge_contribution for e in found]
-            rows[kind]["kergnn"] = score(masks, test, model)
-            rows[kind]["kergnn"] |= {
-                "auc_masks": score([e.edge_mask for e in found], test)["auc"],
-                "auc_nodes": truth_auc(
-                    [e.node_contribution for e in found], [d.node_truth for d in test]
-                ).mean,
-                "seconds_a_graph": seconds,
-            }
-            rows["settings"] = config.replace({"seed": 0, "fold": 0}).to_toml().splitlines()
-            rows["common"] = [
-                explain(model, all_data[g], int(all_data[g].y)).edge_contribution.tolist()
-                for g in common or []
-            ]
-        torch.manual_seed(seed)
-        test = test[:: max(1, len(test) // LIMIT)][:LIMIT]
-        start = time.perf_counter()
-        rows[kind]["GNNExplainer"] = score(gnn_explainer(model, test), test, model)
-        rows[kind]["GNNExplainer"]["seconds_a_graph"] = (time.perf_counter() - start) / len(test)
-        part = [all_data[g] for g in split.train.tolist()]
-        rows[kind]["PGExplainer"] = score(pg_explainer(model, part, test), test, model)
-        print(name, "seed", seed, kind, json.dumps(rows[kind]), flush=True)
-    return rows
+METHODS: dict[str, Callable[[nn.Module, list[Data], list[Data]], list[Tensor]]] = {
+    "own": own,
+    "GNNExplainer": gnn_explainer,
+    "PGExplainer": pg_explainer,
+}
 
 
-def measure_recovery(motif: str, seed: int) -> dict:
-    """Return whether a filter became the motif, and how many filters occur in the data."""
-    name = f"Planted-{motif}"
-    graphs = load_graphs(name)
-    settings = {**PLANTED, "num_hops": PLANTED_HOPS[motif]}
-    config = RunConfig(dataset=name, seed=seed, fold=seed % 10).replace(settings)
-    config, model, x, split, figures = train(config, graphs, None)
-    filters = [graph for layer in filter_graphs(model) for graph in layer]
-    data = to_networkx(graphs, split.train.tolist())
-    found = recovered(filters, MOTIFS[motif]())
-    all_data = graphs.to_data_list(x)
-    test = [all_data[g] for g in split.test.tolist() if all_data[g].edge_truth.any()]
-    masks = [explain(model, d, int(d.y)).edge_mask for d in test]
-    row = {
-        "motif": motif,
+def measure(
+    name: str, network: str, method: str, seed: int, runs: Path, mirror: Path | None
+) -> dict[str, Any]:
+    """Return the figures of one method on one network of one seed."""
+    settings = SETTINGS[name] if network == "kergnn" else GIN_SETTINGS
+    config = RunConfig(dataset=name, seed=seed, fold=seed).replace(settings)
+    model, data, split, results = trained(config, runs / f"{name}-{network}-{seed}", mirror)
+    marked = [data[g] for g in split.test.tolist() if data[g].edge_truth.any()]
+    few = marked[:: max(1, len(marked) // LIMIT)][:LIMIT]
+    chosen = marked if method == "own" else few
+    torch.manual_seed(seed)
+    start = time.perf_counter()
+    scores = METHODS[method](model, [data[g] for g in split.train.tolist()], chosen)
+    seconds = time.perf_counter() - start
+    auc = truth_auc(scores, [d.edge_truth for d in chosen])
+    kept = [
+        Explanation(x=d.x, edge_index=d.edge_index, edge_mask=mask)
+        for d, mask in list(zip(chosen, scores, strict=True))[:LIMIT]
+    ]
+    row: dict[str, Any] = {
+        "network": network,
+        "method": method,
         "seed": seed,
-        "test_accuracy": figures["accuracy"],
-        "recovered": bool(found),
-        "filters": len(filters),
-        "motif_filters": len(found),
-        "existence": existence_rate(filters, data),
-        "redundancy": redundancy(model),
-        "auc": truth_auc(masks, [d.edge_truth for d in test]).mean,
+        "fold": seed,
+        "auc": auc.mean,
+        "auc_pooled": auc.pooled,
+        "graphs": auc.count,
+        "seconds_a_graph": seconds / len(chosen),
+        "fidelity": vars(fidelity_scores(model, kept)),
+        "test_accuracy": results["test"]["accuracy"],
+        "settings": settings,
     }
-    print(json.dumps(row), flush=True)
+    if method == "own":
+        found = [explain(model, d, int(d.y)) for d in marked]
+        nodes = truth_auc([e.node_contribution for e in found], [d.node_truth for d in marked])
+        row["auc_nodes"] = nodes.mean
+        every = [d for d in data if d.edge_truth.any()]
+        row["common"] = [s.tolist() for s in own(model, [], every[:: max(1, len(every) // 30)])]
     return row
 
 
-def summary(rows: list[dict]) -> dict:
-    """Return the mean and deviation over the seeds of the main figures."""
-    found = {}
-    for kind, method in (
-        ("kergnn", "kergnn"),
-        ("kergnn", "GNNExplainer"),
-        ("kergnn", "PGExplainer"),
-        ("gin", "GNNExplainer"),
-        ("gin", "PGExplainer"),
-    ):
-        values = torch.tensor([row[kind][method]["auc"] for row in rows], dtype=torch.float64)
-        found[f"{method} on {kind}" if method != kind else "kergnn"] = {
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return mean and deviation over the seeds, and how alike the seeds' explanations are."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(f"{row['method']} on {row['network']}" for row in rows):
+        mine = [row for row in rows if f"{row['method']} on {row['network']}" == key]
+        values = torch.tensor([row["auc"] for row in mine], dtype=torch.float64)
+        accuracy = sum(row["test_accuracy"] for row in mine) / len(mine)
+        found[key] = {
             "auc": float(values.mean()),
             "std": float(values.std(correction=0)),
+            "seeds": len(mine),
+            "test_accuracy": accuracy,
         }
-    for kind in ("kergnn", "gin"):
-        values = [row[kind]["test"]["accuracy"] for row in rows]
-        found[f"accuracy of {kind}"] = sum(values) / len(values)
-    masks = [[torch.tensor(m) for m in row["common"]] for row in rows if row["common"]]
-    if len(masks) > 1:
-        found["stability"] = stability(masks)
+    common = [[torch.tensor(s) for s in row["common"]] for row in rows if "common" in row]
+    if len(common) > 1:
+        found["stability"] = stability(common)
     return found
+
+
+def measure_recovery(motif: str, seed: int, runs: Path) -> dict[str, Any]:
+    """Return whether a filter became the motif, and how many filters occur in the data."""
+    name = f"Planted-{motif}"
+    settings = {**PLANTED, "num_hops": PLANTED_HOPS[motif]}
+    config = RunConfig(dataset=name, seed=seed, fold=seed % 10).replace(settings)
+    model, _, split, results = trained(config, runs / f"{name}-{seed}", None)
+    filters = [graph for layer in filter_graphs(model) for graph in layer]
+    found = recovered(filters, motif_graph(motif))
+    return {
+        "motif": motif,
+        "seed": seed,
+        "test_accuracy": results["test"]["accuracy"],
+        "recovered": bool(found),
+        "filters": len(filters),
+        "motif_filters": len(found),
+        "existence": existence_rate(filters, to_networkx(load_graphs(name), split.train.tolist())),
+        "redundancy": redundancy(model),
+        "settings": settings,
+    }
+
+
+def jobs(name: str, seeds: list[int]) -> list[dict[str, Any]]:
+    """Return what there is to measure, our own method first."""
+    if name == "recovery":
+        return [{"motif": motif, "seed": seed} for motif in MOTIFS for seed in seeds]
+    pairs = [("kergnn", method) for method in METHODS]
+    pairs += [("gin", method) for method in METHODS if method != "own"]
+    return [{"network": n, "method": m, "seed": seed} for n, m in pairs for seed in seeds]
 
 
 def main() -> None:
@@ -242,30 +236,28 @@ def main() -> None:
     parser.add_argument("names", nargs="+", choices=[*SETTINGS, "recovery"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--data-mirror", type=Path)
+    parser.add_argument("--runs", type=Path, default=cache_dir() / "explain-runs")
     parser.add_argument("--out", type=Path, default=Path("results/explain"))
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
     for name in arguments.names:
         path = arguments.out / f"{name}.json"
-        rows = json.loads(path.read_text())["runs"] if path.is_file() else []
-        jobs = [(m, s) for m in (MOTIFS if name == "recovery" else [None]) for s in arguments.seeds]
-        for motif, seed in jobs:
-            if any(r["seed"] == seed and r.get("motif") == motif for r in rows):
+        rows = json.loads(path.read_text())["rows"] if path.is_file() else []
+        for job in jobs(name, arguments.seeds):
+            if any(all(row.get(k) == v for k, v in job.items()) for row in rows):
                 continue
-            if motif is not None:
-                rows.append(measure_recovery(motif, seed))
-                record = {
-                    "recovered": sum(r["recovered"] for r in rows) / len(rows),
-                    "existence": sum(r["existence"] for r in rows) / len(rows),
-                    "settings": PLANTED,
-                    "runs": rows,
+            if name == "recovery":
+                rows.append(measure_recovery(**job, runs=arguments.runs))
+                total = {
+                    key: sum(row[key] for row in rows) / len(rows)
+                    for key in ("recovered", "existence")
                 }
             else:
-                truth = ground_truth(load_graphs(name, arguments.data_mirror))
-                marked = truth.graph_of[truth.node_truth].unique().tolist()
-                common = marked[:: max(1, len(marked) // 30)]
-                rows.append(measure(name, seed, arguments.data_mirror, common))
-                record = {"summary": summary(rows), "runs": rows}
+                mirror = arguments.data_mirror
+                rows.append(measure(name, **job, runs=arguments.runs, mirror=mirror))
+                total = summary(rows)
+            print(name, {k: v for k, v in rows[-1].items() if k != "common"}, flush=True)
+            record = {"summary": total, "rows": rows}
             write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
 
 

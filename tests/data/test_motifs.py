@@ -6,7 +6,7 @@ import torch
 
 from kergnn.data import ba_2motifs, ground_truth, hexagons, load_graphs, planted, where_available
 from kergnn.data.graphset import GraphSet
-from kergnn.data.motifs import MOTIFS
+from kergnn.data.motifs import MOTIFS, motif_graph
 
 
 def as_networkx(graphs, g, truth=False):
@@ -41,10 +41,10 @@ def test_generated_sets_are_the_same_every_time_and_leave_the_random_numbers_alo
     assert hexagons(10).fingerprint == hexagons(10).fingerprint
 
 
-@pytest.mark.parametrize("motif", MOTIFS)
+@pytest.mark.parametrize("motif", [*MOTIFS, "ring4", "star4"])
 def test_planted_graphs_differ_in_the_motif_only(motif):
     graphs = planted(motif, num_graphs=12, noise=0.1)
-    pattern = MOTIFS[motif]()
+    pattern = motif_graph(motif)
     for g in range(12):
         graph = as_networkx(graphs, g)
         found = nx.algorithms.isomorphism.GraphMatcher(graph, pattern).subgraph_is_monomorphic()
@@ -129,8 +129,9 @@ def test_generated_sets_are_in_the_catalogue():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="motif is 'ring'"):
-        planted("ring")
+    for motif in ("rings", "ring2", "star3", "house3", ""):
+        with pytest.raises(ValueError, match=f"motif is '{motif}'"):
+            planted(motif)
     with pytest.raises(ValueError, match="noise is 2"):
         planted("star", noise=2)
     with pytest.raises(ValueError, match="num_graphs is 0"):

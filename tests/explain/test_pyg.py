@@ -106,6 +106,7 @@ def test_explainers_of_pyg_accept_the_models(kind):
     for epoch in range(2):
         loss = algorithm.train(epoch, module, x, edge_index, target=torch.tensor([0]))
     assert loss == loss
+    assert not module.model.training  # batch statistics stay as they are
     found = explainer(x, edge_index, target=torch.tensor([0]))
     assert found.edge_mask.max() > found.edge_mask.min()
 

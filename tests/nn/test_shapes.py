@@ -10,7 +10,7 @@ from kergnn.testing import random_graph
 
 
 def ego_of(graph, num_hops=1):
-    edge_index = torch.tensor(list(graph.edges)).T.reshape(2, -1)
+    edge_index = torch.tensor(list(graph.edges), dtype=torch.long).reshape(-1, 2).T
     return EgoGraphs.from_edge_index(edge_index, len(graph), num_hops)
 
 

@@ -14,15 +14,10 @@ from torch_geometric.datasets import ExplainerDataset
 from torch_geometric.datasets.graph_generator import BAGraph
 from torch_geometric.datasets.motif_generator import CycleMotif, HouseMotif
 
-from kergnn._checks import check_choice, check_integer
+from kergnn._checks import check_integer
 from kergnn.data.graphset import DataError, GraphSet
 
-MOTIFS: dict[str, Callable[[], nx.Graph]] = {
-    "ring6": lambda: nx.cycle_graph(6),
-    "star": lambda: nx.star_graph(5),
-    "clique": lambda: nx.complete_graph(5),
-    "house": nx.house_graph,
-}
+MOTIFS = ("ring6", "star", "clique", "house")
 _TRIES = 1000
 
 
@@ -57,6 +52,32 @@ def ba_2motifs(num_graphs: int = 1000, num_nodes: int = 20, seed: int = 0) -> Gr
     )
 
 
+def motif_graph(motif: str) -> nx.Graph:
+    """Return a motif by name.
+
+    Args:
+        motif: ``"ring"``, ``"star"`` or ``"clique"`` and the number of nodes of the ring (6 without
+            a number), of leaves (5) or of nodes of the clique (5); or ``"house"``.
+    """
+    kind, number = motif.rstrip("0123456789"), motif[len(motif.rstrip("0123456789")) :]
+    makers: dict[str, tuple[Callable[[int], nx.Graph], int, int]] = {
+        "ring": (nx.cycle_graph, 6, 3),
+        "star": (nx.star_graph, 5, 4),
+        "clique": (nx.complete_graph, 5, 3),
+    }
+    if motif == "house":
+        return nx.house_graph()
+    if kind not in makers:
+        raise ValueError(
+            f"motif is {motif!r}: it must be 'house', or as 'ring6', 'star5', 'clique4'"
+        )
+    maker, usual, least = makers[kind]
+    size = int(number or usual)
+    if not least <= size <= 12:
+        raise ValueError(f"motif is {motif!r}: the number of a {kind} must be from {least} to 12")
+    return maker(size)
+
+
 def planted(
     motif: str,
     num_graphs: int = 400,
@@ -69,16 +90,16 @@ def planted(
     A graph is a random tree, joined by an edge to the motif. For the other class the edges of the
     motif are exchanged with edges of the tree: every node keeps its degree, the graph stays
     connected, and the motif is nowhere. A star is nothing but a degree, so the other class gets
-    two stars of three nodes, joined at their centres, instead.
+    two smaller stars, joined at their centres, with as many nodes and edges instead.
 
     Args:
-        motif: ``"ring6"``, ``"star"`` (five leaves), ``"clique"`` (five nodes) or ``"house"``.
+        motif: see :func:`motif_graph`.
         num_graphs: number of graphs, half of them of each class.
         num_nodes: number of nodes of the tree.
         noise: number of random edges that are added to the tree, a node.
         seed: of the random numbers.
     """
-    check_choice("motif", motif, MOTIFS)
+    pattern = motif_graph(motif)
     num_graphs = check_integer("num_graphs", num_graphs, minimum=2)
     num_nodes = check_integer("num_nodes", num_nodes, minimum=6)
     if not 0 <= noise <= 1:
@@ -87,7 +108,7 @@ def planted(
     parts, y = [], []
     for g in range(num_graphs):
         label = g % 2
-        graph = _planted_graph(motif, num_nodes, noise, bool(label), random)
+        graph = _planted_graph(pattern, num_nodes, noise, bool(label), random)
         inside = torch.zeros(len(graph), dtype=torch.bool)
         inside[num_nodes:] = bool(label)
         edges = torch.tensor(sorted(graph.edges), dtype=torch.long).T
@@ -163,47 +184,47 @@ def ground_truth(graphs: GraphSet) -> GraphSet | None:
 
 
 def _planted_graph(
-    motif: str, num_nodes: int, noise: float, present: bool, random: np.random.Generator
+    pattern: nx.Graph, num_nodes: int, noise: float, present: bool, random: np.random.Generator
 ) -> nx.Graph:
-    pattern = MOTIFS[motif]()
+    leaves = len(pattern) - 1
+    star = pattern.number_of_edges() == leaves
+    # A star is told from the rest by its degree: no other node, joined or not, may reach it.
+    most = leaves - 2 if star else num_nodes
     for _ in range(_TRIES):
-        base = _tree(motif, num_nodes, noise, random)
-        if motif == "star" and not present:
-            added = nx.Graph([(0, 1), (0, 2), (0, 3), (3, 4), (3, 5)])
-        else:
-            added = pattern
+        base = _tree(most, num_nodes, noise, random)
+        added = pattern if present or not star else _two_stars(leaves)
         graph = nx.disjoint_union(base, added)
         start = int(random.integers(num_nodes))
         graph.add_edge(start, num_nodes + int(random.integers(len(added))))
-        if _too_large(motif, graph, num_nodes, present):
+        largest = max(degree for _, degree in graph.degree)
+        if star and (largest > leaves if present else largest >= leaves):
             continue
         if present:
             return graph
-        rewired = graph if motif == "star" else _rewired(graph, num_nodes, random)
-        if rewired is not None and not _contains(rewired, pattern):
-            return rewired
-    raise ValueError(f"noise is {noise}: {motif} is in every graph, whatever is exchanged")
+        other = graph if star else _rewired(graph, num_nodes, random)
+        if other is not None and not _contains(other, pattern):
+            return other
+    raise ValueError(f"noise is {noise}: the motif is in every graph, whatever is exchanged")
 
 
-def _tree(motif: str, num_nodes: int, noise: float, random: np.random.Generator) -> nx.Graph:
-    """Return a random tree and some more edges, without a star of its own where stars matter."""
+def _two_stars(leaves: int) -> nx.Graph:
+    """Return two stars joined at their centres, with as many nodes as one star of all leaves."""
+    graph = nx.Graph([(0, 1)])
+    graph.add_edges_from((node % 2, node) for node in range(2, leaves + 1))
+    return graph
+
+
+def _tree(most: int, num_nodes: int, noise: float, random: np.random.Generator) -> nx.Graph:
+    """Return a random tree and some more edges, with degrees of at most ``most``."""
     tree = nx.empty_graph(num_nodes)
     for node in range(1, num_nodes):
-        free = [v for v in range(node) if motif != "star" or tree.degree(v) < 3]
+        free = [v for v in range(node) if tree.degree(v) < most]
         tree.add_edge(node, free[int(random.integers(len(free)))])
     for _ in range(round(noise * num_nodes)):
         a, b = random.choice(num_nodes, 2, replace=False).tolist()
-        if motif != "star" or max(tree.degree(a), tree.degree(b)) < 3:
+        if max(tree.degree(a), tree.degree(b)) < most:
             tree.add_edge(a, b)
     return tree
-
-
-def _too_large(motif: str, graph: nx.Graph, num_nodes: int, present: bool) -> bool:
-    """Return whether the joining edge made a star, or a larger one than the motif."""
-    if motif != "star":
-        return False
-    largest = max(degree for _, degree in graph.degree)
-    return bool(largest != 5 if present else largest > 4)
 
 
 def _rewired(graph: nx.Graph, num_nodes: int, random: np.random.Generator) -> nx.Graph | None:

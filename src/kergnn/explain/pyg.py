@@ -34,7 +34,10 @@ def explainable(model: nn.Module) -> nn.Module:
         model: a :class:`kergnn.KerGNN`, or a network of ``MessagePassing`` layers that is called
             with features, edge index, batch and number of graphs, such as the baseline ``gin``.
     """
-    return ExplainableKerGNN(model) if isinstance(model, KerGNN) else ExplainableNetwork(model)
+    made: nn.Module
+    made = ExplainableKerGNN(model) if isinstance(model, KerGNN) else ExplainableNetwork(model)
+    # PyG sets the mode it finds on the outside on all that is inside.
+    return made.train(model.training)
 
 
 class ExplainableNetwork(nn.Module):

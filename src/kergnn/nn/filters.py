@@ -101,7 +101,7 @@ class GraphFilters(nn.Module):
         """Return (D, m, m): symmetric, non-negative, zero diagonal."""
         weight = self.edge_weight.relu()
         if self.hard_edges:
-            weight = HARD_WEIGHT * (weight > 0) + weight - weight.detach()
+            weight = HARD_WEIGHT * (weight > 0) + (weight - weight.detach())
         both = weight @ self.get_buffer("_places")
         return both.view(self.num_filters, self.filter_size, self.filter_size)
 
