@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -167,6 +169,14 @@ def draw_filters(
     axes.axis("off")
     figure.set_size_inches(1.35 * columns, 1.35 * (0.05 - top))
     return figure
+
+
+def to_svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG, the same for the same figure, its text as text."""
+    buffer = io.BytesIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kergnn"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def _cell(axes: Any, graph: nx.Graph, at: NDArray[Any], colors: dict[str, str]) -> None:

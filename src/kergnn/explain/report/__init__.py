@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +12,10 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from kergnn.config import ConfigError
 from kergnn.data.store import write_atomic
-from kergnn.explain.drawing import draw_filters, draw_graph, label_colors
+from kergnn.explain.drawing import draw_filters, draw_graph, label_colors, to_svg
 from kergnn.explain.layout import label_names
 from kergnn.explain.report.content import GraphCard, Layer, graph_cards, shown_layers
 from kergnn.explain.report.pictures import CHART, chart
@@ -180,11 +177,4 @@ def _figures(
             labels=card.links["labels"],
             title=f"{card.title}: contribution to class {card.target}. {card.note}".strip(),
         )
-    return {f"figures/{name}.svg": _svg(figure) for name, figure in made.items()}
-
-
-def _svg(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kergnn"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+    return {f"figures/{name}.svg": to_svg(figure) for name, figure in made.items()}
