@@ -70,6 +70,7 @@ def picture(
     strength: Sequence[float] | None = None,
     weights: Sequence[float] | None = None,
     shrink: bool = False,
+    molecule: bool = True,
 ) -> Picture:
     """Return a graph fitted into a box; edges are at most ``unit`` pixels long.
 
@@ -83,8 +84,9 @@ def picture(
         strength: sizes of the nodes, relative to the largest.
         weights: widths of the edges, relative to the largest.
         shrink: whether the box is only as high as it must be.
+        molecule: whether it is laid out as a molecule if all texts are chemical symbols.
     """
-    place = layout(graph, labels if are_atoms(labels) else None)
+    place = layout(graph, labels if molecule and are_atoms(labels) else None)
     points = np.array([place[node] for node in graph]).reshape(-1, 2)
     if not len(points):
         return Picture(width, height, [], [])
@@ -103,7 +105,7 @@ def picture(
     ]
     number = {node: i for i, node in enumerate(graph)}
     widths = [0.4] * graph.number_of_edges() if weights is None else list(weights)
-    thin = min(1.0, scale / 20)
+    thin = min(1.0, scale / 20, radius / 6)
     lines = [
         Line(number[a], number[b], round((0.8 + 2.4 * w) * thin, 1))
         for (a, b), w in zip(graph.edges(), widths, strict=True)
@@ -119,7 +121,7 @@ def _nearest(points: NDArray[Any]) -> float:
     return float(np.quantile(found[:, 1], 0.1))
 
 
-CHART = (430.0, 186.0, 40.0, 24.0)  # width, height, left and bottom margin
+CHART = (430.0, 208.0, 40.0, 24.0)  # width, height, left and bottom margin
 
 
 def chart(title: str, series: dict[str, list[float]], best: int, top: float | None) -> Chart:
