@@ -1,6 +1,8 @@
 """Imports point one way, so that any part can be read, used and tested without those above it."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import kergnn
@@ -60,3 +62,10 @@ def test_every_module_imports_only_from_below():
             assert layer_of(imported) <= layer_of(part), f"{relative} imports kergnn.{imported}"
             checked += 1
     assert checked > 10
+
+
+def test_the_package_itself_imports_nothing_heavy():
+    check = "import sys, kergnn; dir(kergnn); print({'torch', 'sklearn'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", check], text=True).strip() == "set()"
+    for name in kergnn.__all__:
+        assert getattr(kergnn, name) is not None

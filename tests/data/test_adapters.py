@@ -104,6 +104,8 @@ def test_classes_of_nodes():
     assert dict(to_networkx(graphs)[0].nodes(data="y")) == {0: 1, 1: None, 2: 0}
     given = as_graphs([nx.path_graph(2), nx.path_graph(1)], ["b", None, "a"], task="node")
     assert given.y.tolist() == [1, -1, 0]
+    back = to_networkx(given)
+    assert [dict(graph.nodes(data="y")) for graph in back] == [{0: "b", 1: None}, {0: "a"}]
 
 
 def test_multigraphs_count_an_edge_once():

@@ -91,12 +91,12 @@ def test_empty_graphs_and_strange_labels():
 
 @pytest.mark.filterwarnings("ignore:.*which the model does not know")  # rare atoms
 def test_with_a_support_vector_machine():
-    mutag = load_graphs("MUTAG")
+    mutag = load_graphs("MUTAG").select(torch.arange(100))
     y = mutag.y.numpy()
     pipeline = make_pipeline(RandomWalkKernel(), SVC(kernel="precomputed", C=1000))
-    scores = cross_val_score(pipeline, mutag, y, cv=3, error_score="raise")
-    assert scores.mean() > 0.78
-    again = cross_val_score(pipeline, to_grakel(mutag), y, cv=3, error_score="raise")
+    scores = cross_val_score(pipeline, mutag, y, cv=2, error_score="raise")
+    assert scores.mean() > max(y.mean(), 1 - y.mean()) + 0.05
+    again = cross_val_score(pipeline, to_grakel(mutag), y, cv=2, error_score="raise")
     assert again.tolist() == scores.tolist()
     grid = {"randomwalkkernel__num_steps": [0, 2]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(mutag, y)
