@@ -8,8 +8,7 @@ import networkx as nx
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 
 from kergnn import KerGNNClassifier
-from kergnn.data import load_graphs
-from kergnn.data.adapters import to_networkx
+from kergnn.data import load_graphs, to_networkx
 
 
 def read() -> tuple[list[nx.Graph], list[int]]:
