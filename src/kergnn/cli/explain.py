@@ -37,9 +37,9 @@ def explain(
     Writes report.html, which needs no network, and its pictures as SVG in figures/; with --metrics
     also explanation.json.
     """
-    from kergnn.reporting import reporting
     from kergnn.explain.report import write_report
     from kergnn.explain.subject import open_run
+    from kergnn.reporting import reporting
 
     if more and not graphs:
         raise typer.BadParameter("a number is missing its option: --graphs 3 17")
