@@ -94,7 +94,7 @@ def trained(
     return run.model, data, find_split(run.config, graphs, mirror), results
 
 
-def gnn_explainer(model: nn.Module, graphs: list[Data]) -> list[Tensor]:
+def gnn_explainer(model: nn.Module, train_part: list[Data], graphs: list[Data]) -> list[Tensor]:
     """Return the edge masks of GNNExplainer."""
     module = explainable(model)
     explainer = Explainer(

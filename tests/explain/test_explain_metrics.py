@@ -1,4 +1,6 @@
+import json
 import math
+from types import SimpleNamespace
 
 import networkx as nx
 import pytest
@@ -13,6 +15,7 @@ from kergnn.explain.metrics import (
     explanation_metrics,
     fidelity_scores,
     filter_similarity,
+    measure_run,
     recovered,
     redundancy,
     stability,
@@ -134,6 +137,24 @@ def test_a_model_is_measured_in_one_call():
     assert found["node_auc"] == truth_auc([e.node_contribution for e in made], truth).mean
     nodes = KerGNN(1, 4, 2, task="node", **options)
     assert "fidelity_plus" not in explanation_metrics(nodes, graphs, x, torch.arange(12))
+
+
+def test_the_measures_of_a_run_are_written_down(tmp_path):
+    graphs = hexagons(10)
+    x = torch.ones(graphs.num_nodes, 1)
+    model = KerGNN(1, 3, 2, num_layers=1, filter_size=2, engine="torch").eval()
+    with torch.no_grad():
+        model.convs[0].groups[0].edge_weight.fill_(-1)  # no filter has an edge
+    subject = SimpleNamespace(
+        model=model,
+        graphs=graphs,
+        batches=SimpleNamespace(x=x),
+        split=SimpleNamespace(test=torch.tensor([0, 1])),
+    )
+    found = measure_run(subject, tmp_path)
+    stored = json.loads((tmp_path / "explanation.json").read_text())
+    assert stored["existence_rate"] is None
+    assert stored["node_auc"] == found["node_auc"]
 
 
 def test_existence_and_recovery():

@@ -23,6 +23,8 @@ from kergnn.explain.matches import (
     occurs,
     shape,
 )
+from kergnn.explain.metrics import explanation_metrics, truth_auc
+from kergnn.explain.pyg import explainable
 
 __all__ = [
     "Importance",
@@ -35,6 +37,8 @@ __all__ = [
     "draw_graph",
     "edge_contributions",
     "explain",
+    "explainable",
+    "explanation_metrics",
     "filter_graphs",
     "filter_importance",
     "group_isomorphic",
@@ -42,5 +46,6 @@ __all__ = [
     "occurs",
     "ranked",
     "shape",
+    "truth_auc",
     "walk_contributions",
 ]
