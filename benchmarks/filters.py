@@ -1,11 +1,15 @@
-"""Train, draw the most important filters, and count the rings and stars among them.
+r"""Train, draw the most important filters, and count the rings and stars among them.
 
     python benchmarks/filters.py MUTAG
-    python benchmarks/filters.py REDDIT-BINARY --data-mirror DIR --set epochs=20 max_nodes=20
+    python benchmarks/filters.py MUTAG --name MUTAG-ego --set filter_init=ego num_hops=3 \
+        max_nodes=16 filter_size=8
+    python benchmarks/filters.py REDDIT-BINARY --name reddit --seeds 0 --set epochs=8
+    python benchmarks/filters.py REDDIT-BINARY --name reddit-ego --seeds 0 --set epochs=8 \
+        filter_init=ego
 
 writes ``results/explain/filters-NAME.json``: for every seed and layer how many of the filters have
-which shape after thresholding, of all filters, of the most important ones, and of the same filters
-before training, and how many occur in the data as a subgraph. The picture of the first seed's most
+which shape after thresholding, of all filters, of the most important ones, and of all at the start
+of the training, and how many occur in the data as a subgraph. The picture of the first seed's most
 important filters is written to ``docs/images/NAME-filters.svg``.
 """
 
@@ -25,9 +29,10 @@ from kergnn.explain import (
     ranked,
     shape,
 )
+from kergnn.explain.drawing import to_svg
 from kergnn.explain.matches import to_networkx
 from kergnn.explain.subject import open_run
-from kergnn.models import build_model
+from kergnn.preparation import hide_test, prepare_trainer
 from kergnn.runs import start_run
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -55,10 +60,8 @@ for seed in arguments.seeds:
         subject.model, subject.batches, subject.split.validation, config.metric
     )
     trained = filter_graphs(subject.model, arguments.threshold)
-    before = build_model(
-        config, subject.batches.x.size(1), subject.graphs.num_classes, subject.graphs.task
-    )
-    untrained = filter_graphs(before, arguments.threshold)
+    development = hide_test(subject.graphs, subject.batches.ego, subject.split)
+    start = filter_graphs(prepare_trainer(config, development)[0].model, arguments.threshold)
     graphs = to_networkx(subject.graphs, subject.split.train.tolist())
     layers = []
     for number, filters in enumerate(trained):
@@ -71,7 +74,7 @@ for seed in arguments.seeds:
                 "filters": len(filters),
                 "all": count_shapes(filters),
                 "important": count_shapes(chosen),
-                "untrained": count_shapes(untrained[number]),
+                "start": count_shapes(start[number]),
                 "occur": sum(occurs(graph, graphs) for graph in filled),
                 "with_edges": len(filled),
                 "most_important": [
@@ -96,8 +99,7 @@ for seed in arguments.seeds:
             subject.one_hot_frequency,
             most=8,
         )
-        arguments.images.mkdir(parents=True, exist_ok=True)
-        figure.savefig(arguments.images / f"{name}-filters.svg", metadata={"Date": None})
+        write_atomic(arguments.images / f"{name}-filters.svg", to_svg(figure))
 
 summary = {
     "dataset": arguments.dataset,

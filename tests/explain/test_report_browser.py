@@ -40,6 +40,7 @@ def browser(tmp_path_factory):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=DRIVER)
     driver = webdriver.Chrome(options=options, service=service)
+    driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
     yield driver
     driver.quit()
 
@@ -60,7 +61,7 @@ def find(page, selector):
 def test_pictures_are_drawn(page):
     assert page.current_url.startswith("file://")
     assert "MUTAG" in page.title
-    for selector in (".filter svg", ".panel svg", ".chart svg"):
+    for selector in (".filter > svg", ".panel svg", ".chart svg"):
         pictures = find(page, selector)
         assert pictures
         for picture in pictures:
@@ -112,9 +113,9 @@ def test_the_keyboard_does_what_the_pointer_does(page):
 
 
 def test_pointing_at_a_node_shows_its_ego_graph_and_filters(page):
-    node = find(page, "#g1 .input .node")[2]
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
-    ActionChains(page).move_to_element(node).perform()
+    circle = find(page, "#g1 .input .node .base")[2]
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", circle)
+    ActionChains(page).move_to_element(circle).perform()
     links = page.execute_script("return JSON.parse(document.getElementById('links').textContent)")
     members = links["graphs"]["g1"]["ego"][2]
     marked = find(page, "#g1 .input .node.ego")

@@ -139,7 +139,7 @@ def _report(directory: Path, data_mirror: Path | None) -> None:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"kergnn: warning: no report could be written ({reason})", err=True)
     else:
-        typer.echo(f"report     {path}")
+        typer.echo(f"{'report':<24}{path}")
 
 
 def _prepare(out: Path | None, dataset: str, force: bool) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -146,10 +148,8 @@ def draw_filters(
     layers = filter_graphs(model, threshold, names, frequency)
     colors = label_colors(names or [])
     counts = [len(graphs) if most is None else min(most, len(graphs)) for graphs in layers]
-    rows = sum(-(-count // columns) for count in counts)
-    width, height = 1.35, 1.75
     # One axes for all: an axes for each of many filters takes seconds.
-    figure = Figure(figsize=(width * columns, height * rows + 0.47 * len(layers)))
+    figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
     top = 0.0
     for number, graphs in enumerate(layers):
@@ -165,9 +165,18 @@ def draw_filters(
                 caption += f"\ndrop {100 * drop:+.1f} pp, logit {contribution:.2f}"
             axes.text(at[0], at[1] - 0.5, caption, ha="center", va="top", fontsize=6)
         top -= 1.3 * -(-counts[number] // columns) + 0.35
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(top + 0.1, 0.3), aspect="equal")
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(top + 0.3, 0.35), aspect="equal")
     axes.axis("off")
+    figure.set_size_inches(1.35 * columns, 1.35 * (0.05 - top))
     return figure
+
+
+def to_svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG, the same for the same figure, its text as text."""
+    buffer = io.BytesIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kergnn"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def _cell(axes: Any, graph: nx.Graph, at: NDArray[Any], colors: dict[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +12,18 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from kergnn.config import ConfigError
 from kergnn.data.store import write_atomic
-from kergnn.explain.drawing import draw_filters, draw_graph, label_colors
+from kergnn.explain.drawing import draw_filters, draw_graph, label_colors, to_svg
 from kergnn.explain.layout import label_names
 from kergnn.explain.report.content import GraphCard, Layer, graph_cards, shown_layers
 from kergnn.explain.report.pictures import CHART, chart
 from kergnn.explain.subject import Subject, chosen_items
 
 _METRICS = {"balanced_accuracy": "balanced accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
+
+_MOST_LABELS = 12
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,9 @@ def _page(
             1.0,
         ),
     ]
-    names = label_names(subject.graphs) if subject.graphs.labels is not None else None
+    colors = label_colors(label_names(subject.graphs) or [])
+    seen = {label for card in graphs for label in card.links["labels"] if label}
+    legend = [(name, color) for name, color in colors.items() if name in seen]
     linked = {
         "layers": [[card.id for card in _by_number(layer)] for layer in layers],
         "graphs": {card.id: card.links for card in graphs},
@@ -144,7 +145,7 @@ def _page(
         threshold=threshold,
         chosen=chosen,
         scores=scores,
-        legend=[] if names is None else list(label_colors(names).items()),
+        legend=legend if len(legend) <= _MOST_LABELS else [],
         style=Markup((folder / "style.css").read_text("utf-8")),
         script=Markup((folder / "script.js").read_text("utf-8")),
         linked=Markup(json.dumps(linked, separators=(",", ":")).replace("<", "\\u003c")),
@@ -176,11 +177,4 @@ def _figures(
             labels=card.links["labels"],
             title=f"{card.title}: contribution to class {card.target}. {card.note}".strip(),
         )
-    return {f"figures/{name}.svg": _svg(figure) for name, figure in made.items()}
-
-
-def _svg(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kergnn"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+    return {f"figures/{name}.svg": to_svg(figure) for name, figure in made.items()}

@@ -32,8 +32,9 @@ _MOST_DRAWN = 250
 _NODES_MATCHED = 20_000
 _GRAPHS_SEARCHED = 100
 _MINUS = "\N{MINUS SIGN}"
-_HEIGHT = 300.0
-_WIDTH = 250.0
+# Small graphs stand four in a row, large ones two.
+_SMALL = 80
+_SIZES = ((250.0, 300.0, 30.0), (480.0, 380.0, 90.0))
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class _View:
             note=self._note(),
             centre=None if self.centre is None else position[self.centre],
             drawn=shown,
-            picture=picture(shown, labels, colors, _WIDTH, _HEIGHT, shrink=True),
+            picture=picture(shown, labels, colors, *_SIZES[len(drawn) > _SMALL], shrink=True),
             panels=self._panels(found),
             edge_mask=[mask[edge] for edge in edges],
             links={
@@ -319,6 +320,7 @@ def _filter_picture(graph: nx.Graph, colors: dict[str, str]) -> Picture:
         unit=34.0,
         strength=[n["strength"] for n in nodes],
         weights=[w / most for w in weights],
+        molecule=False,
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
 from kergnn.explain.layout import are_atoms, layout
 
@@ -67,6 +70,7 @@ def picture(
     strength: Sequence[float] | None = None,
     weights: Sequence[float] | None = None,
     shrink: bool = False,
+    molecule: bool = True,
 ) -> Picture:
     """Return a graph fitted into a box; edges are at most ``unit`` pixels long.
 
@@ -80,8 +84,9 @@ def picture(
         strength: sizes of the nodes, relative to the largest.
         weights: widths of the edges, relative to the largest.
         shrink: whether the box is only as high as it must be.
+        molecule: whether it is laid out as a molecule if all texts are chemical symbols.
     """
-    place = layout(graph, labels if are_atoms(labels) else None)
+    place = layout(graph, labels if molecule and are_atoms(labels) else None)
     points = np.array([place[node] for node in graph]).reshape(-1, 2)
     if not len(points):
         return Picture(width, height, [], [])
@@ -92,7 +97,7 @@ def picture(
     scale = min(unit, (width - 2 * margin) / span[0], (height - 2 * margin) / span[1])
     box = min(height, span[1] * scale + 2 * margin) if shrink else height
     points = (points - (low + high) / 2) * scale + [width / 2, box / 2]
-    radius = float(np.clip(0.32 * scale, 2.2, 9.5))
+    radius = float(np.clip(min(0.32 * scale, 0.55 * _nearest(points)), 2.2, 9.5))
     sizes = [1.0] * len(points) if strength is None else [0.6 + 0.4 * s for s in strength]
     spots = [
         Spot(round(x, 1), round(y, 1), round(radius * size, 1), text, colors.get(text, ""))
@@ -100,7 +105,7 @@ def picture(
     ]
     number = {node: i for i, node in enumerate(graph)}
     widths = [0.4] * graph.number_of_edges() if weights is None else list(weights)
-    thin = min(1.0, scale / 20)
+    thin = min(1.0, scale / 20, radius / 6)
     lines = [
         Line(number[a], number[b], round((0.8 + 2.4 * w) * thin, 1))
         for (a, b), w in zip(graph.edges(), widths, strict=True)
@@ -108,7 +113,15 @@ def picture(
     return Picture(width, round(box, 1), spots, lines)
 
 
-CHART = (430.0, 186.0, 40.0, 24.0)  # width, height, left and bottom margin
+def _nearest(points: NDArray[Any]) -> float:
+    """Return a distance that most nodes keep from the one nearest to them."""
+    if len(points) < 2:
+        return float("inf")
+    found, _ = KDTree(points).query(points, k=2)
+    return float(np.quantile(found[:, 1], 0.1))
+
+
+CHART = (430.0, 208.0, 40.0, 24.0)  # width, height, left and bottom margin
 
 
 def chart(title: str, series: dict[str, list[float]], best: int, top: float | None) -> Chart:
