@@ -12,10 +12,10 @@ largest edge, is isomorphic to the motif, and the filters that occur in the data
 
 How to read the numbers. The settings below, and the rule by which an edge gets its score from its
 ends, were chosen by the AUC on test graphs of fold 0, after seven trainings on BA-2Motifs and six
-on Mutagenicity: seed 0 is not a held-out measurement, and all seeds share what was chosen there. The
-other explainers run with fixed settings that were not searched. In ``recovery`` the filters start
-as frequent shapes of real ego-graphs and their edges can only go: that a filter occurs in the data
-follows from this, and that one is the motif says that training kept it, not that it found it.
+on Mutagenicity: seed 0 is not a held-out measurement, and all seeds share what was chosen there.
+The other explainers run with fixed settings that were not searched. In ``recovery`` the filters
+start as frequent shapes of real ego-graphs and their edges can only go: that a filter occurs in the
+data follows from this, and that one is the motif says that training kept it, not that it found it.
 
 Results are in ``results/explain/NAME.json``, written after every measurement; those that are there
 are not repeated, and trained models are kept in the folder ``--runs``.
