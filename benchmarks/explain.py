@@ -40,7 +40,7 @@ from kergnn.data.motifs import MOTIFS, motif_graph
 from kergnn.data.store import cache_dir, write_atomic
 from kergnn.explain import explain
 from kergnn.explain.filters import filter_graphs
-from kergnn.explain.matches import to_networkx
+from kergnn.explain.matches import structures
 from kergnn.explain.metrics import (
     existence_rate,
     fidelity_scores,
@@ -222,7 +222,7 @@ def measure_recovery(motif: str, seed: int, runs: Path) -> dict[str, Any]:
         "recovered": bool(found),
         "filters": len(filters),
         "motif_filters": len(found),
-        "existence": existence_rate(filters, to_networkx(load_graphs(name), split.train.tolist())),
+        "existence": existence_rate(filters, structures(load_graphs(name), split.train.tolist())),
         "redundancy": redundancy(model),
         "settings": settings,
     }

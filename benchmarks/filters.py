@@ -30,7 +30,7 @@ from kergnn.explain import (
     shape,
 )
 from kergnn.explain.drawing import to_svg
-from kergnn.explain.matches import to_networkx
+from kergnn.explain.matches import structures
 from kergnn.explain.subject import open_run
 from kergnn.preparation import hide_test, prepare_trainer
 from kergnn.runs import start_run
@@ -62,7 +62,7 @@ for seed in arguments.seeds:
     trained = filter_graphs(subject.model, arguments.threshold)
     development = hide_test(subject.graphs, subject.batches.ego, subject.split)
     start = filter_graphs(prepare_trainer(config, development)[0].model, arguments.threshold)
-    graphs = to_networkx(subject.graphs, subject.split.train.tolist())
+    graphs = structures(subject.graphs, subject.split.train.tolist())
     layers = []
     for number, filters in enumerate(trained):
         best = ranked(importance[number])[: arguments.most]

@@ -6,7 +6,7 @@ from kergnn import EgoGraphs, KerGNN
 from kergnn.batches import GraphBatches
 from kergnn.data import GraphSet, load_graphs
 from kergnn.explain import best_matches, count_occurrences, count_shapes, occurs, shape
-from kergnn.explain.matches import to_networkx
+from kergnn.explain.matches import structures
 from kergnn.testing import random_graph
 
 
@@ -73,7 +73,7 @@ def test_a_pattern_is_looked_for_in_all_graphs_and_labels_count_if_asked():
 
 def test_the_graphs_of_a_set():
     mutag = load_graphs("MUTAG")
-    first, last = to_networkx(mutag, [0, 187])
+    first, last = structures(mutag, [0, 187])
     assert (first.number_of_nodes(), first.number_of_edges()) == (17, 19)
     assert first.nodes[0]["label"] == "0"
     assert last.number_of_nodes() == int(mutag.size[187])

@@ -139,7 +139,7 @@ def count_occurrences(pattern: nx.Graph, graphs: Iterable[nx.Graph], by: str | N
     return sum(_contains(graph, pattern, by) for graph in graphs)
 
 
-def to_networkx(graphs: GraphSet, which: Sequence[int]) -> list[nx.Graph]:
+def structures(graphs: GraphSet, which: Sequence[int]) -> list[nx.Graph]:
     """Return some graphs of a set, with their nodes counted from 0 and the first ``label``."""
     edges = graphs.simple_edges
     start = torch.searchsorted(edges[0].contiguous(), graphs.ptr)

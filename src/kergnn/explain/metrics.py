@@ -25,7 +25,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.explain.attribution import explain
 from kergnn.explain.contributions import walk_states
 from kergnn.explain.filters import filter_graphs
-from kergnn.explain.matches import occurs, to_networkx
+from kergnn.explain.matches import occurs, structures
 from kergnn.explain.pyg import explainable
 from kergnn.explain.subject import Subject
 from kergnn.nn import KerGNN, KerGNNConv
@@ -74,9 +74,7 @@ def explanation_metrics(
             "random_drop": scores.random_drop,
         }
     patterns = [graph for layer in filter_graphs(model, threshold) for graph in layer]
-    found["existence_rate"] = existence_rate(
-        patterns, to_networkx(graphs, range(graphs.num_graphs))
-    )
+    found["existence_rate"] = existence_rate(patterns, structures(graphs, range(graphs.num_graphs)))
     layers = enumerate(redundancy(model), start=1)
     return found | {f"redundancy_{layer}": value for layer, value in layers}
 

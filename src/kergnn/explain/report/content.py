@@ -23,7 +23,7 @@ from kergnn.explain.filters import (
     ranked,
 )
 from kergnn.explain.layout import label_names
-from kergnn.explain.matches import Match, best_matches, count_occurrences, shape, to_networkx
+from kergnn.explain.matches import Match, best_matches, count_occurrences, shape, structures
 from kergnn.explain.report.pictures import Picture, picture
 from kergnn.explain.subject import Subject
 
@@ -111,7 +111,7 @@ def shown_layers(subject: Subject, threshold: float) -> list[Layer]:
     drawn = filter_graphs(model, threshold, subject.one_hot_names, subject.one_hot_frequency)
     part = _some_graphs(subject)
     matches = best_matches(model, batches, part, count=2)
-    searched = to_networkx(graphs, part[:_GRAPHS_SEARCHED].tolist())
+    searched = structures(graphs, part[:_GRAPHS_SEARCHED].tolist())
     colors = label_colors(label_names(graphs) or subject.one_hot_names or [])
     shares: list[tuple[nx.Graph, float]] = []
     layers = []
@@ -181,7 +181,7 @@ class _View:
         count = self.batch.x.size(0)
         if self.centre is None and count <= _MOST_DRAWN:
             return torch.arange(count)
-        (graph,) = to_networkx(self.subject.graphs, [self.graph])
+        (graph,) = structures(self.subject.graphs, [self.graph])
         config = self.subject.run.config
         hops = None if self.centre is None else config.num_layers * config.num_hops
         start = self.centre
