@@ -4,6 +4,8 @@ import warnings
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from kergnn import EgoGraphs, engine
 from kergnn.engine import evaluate
@@ -107,25 +109,46 @@ def test_importing_the_package_loads_no_compiled_code():
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
-@pytest.mark.parametrize("kernel", ["rw", "rw-step", "drw", "gcn"])
-def test_the_torch_kernels_move_no_tensor(kernel):
-    """Every operation of forward and backward is recorded: none copies to another device."""
+class Watch(TorchDispatchMode):
+    """Record operations that read a number on the host, and those that mix or change devices."""
+
+    def __init__(self):
+        super().__init__()
+        self.read, self.moved, self.seen = [], [], 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.seen += 1
+        out = function(*args, **(kwargs or {}))
+        leaves = tree_leaves((args, kwargs, out))
+        if function in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default):
+            self.read.append(function)
+        devices = {leaf.device for leaf in leaves if isinstance(leaf, torch.Tensor)}
+        copied = function is torch.ops.aten._to_copy.default and "device" in (kwargs or {})
+        if len(devices) > 1 or copied:
+            self.moved.append(function)
+        return out
+
+
+def test_a_watch_sees_reads_and_moves():
+    with Watch() as watch:
+        torch.ones(2).to("meta")
+        torch.ones(1).item()
+    assert torch.ops.aten._to_copy.default in watch.moved
+    assert watch.read == [torch.ops.aten._local_scalar_dense.default]
+
+
+@pytest.mark.parametrize(("kernel", "reads"), [("rw", 0), ("rw-step", 0), ("drw", 1), ("gcn", 0)])
+def test_the_torch_kernels_move_no_tensor_and_wait_for_none(kernel, reads):
+    """Forward and backward; ``drw`` looks once at the largest hop, which ego-graphs remember."""
     x, ego, adjacency, attributes, num_steps = inputs(filter_size=1 if kernel == "gcn" else 2)
     tensors = [t.requires_grad_() for t in (x, adjacency, attributes)]
     extra = {}
     if kernel == "drw":
         extra = {"hop_weight": torch.ones(2, 2, 2, dtype=torch.float64, requires_grad=True)}
-    moved = []
-
-    class Record(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            if (kwargs or {}).get("device") not in (None, x.device):
-                moved.append(function)
-            if function is torch.ops.aten._to_copy.default and "device" in (kwargs or {}):
-                moved.append(function)
-            return function(*args, **(kwargs or {}))
-
-    with Record():
-        K = evaluate(kernel, tensors[0], ego, *tensors[1:], num_steps, engine="torch", **extra)
-        torch.autograd.grad(K.sum(), tensors, allow_unused=True)
-    assert not moved
+    for expected in (reads, 0):
+        with Watch() as watch:
+            K = evaluate(kernel, tensors[0], ego, *tensors[1:], num_steps, engine="torch", **extra)
+            torch.autograd.grad(K.sum(), tensors, allow_unused=True)
+        assert watch.seen > 5
+        assert not watch.moved
+        assert len(watch.read) == expected

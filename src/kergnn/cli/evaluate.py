@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from kergnn.config import ConfigError, parse_assignment
+
+
+class NoResultError(RuntimeError):
+    """An evaluation in which every fold failed."""
+
+    exit_code = 1
+
+    def format_message(self) -> str:
+        """Return the line that is shown."""
+        return str(self)
 
 
 def evaluate(
@@ -113,4 +122,4 @@ def evaluate(
     if not record["folds_done"]:
         key = next(iter(record["folds"][0]["failed"]))
         failed = ResultStore(store).trial(record["dataset"], key) or {}
-        raise click.ClickException(f"no fold could be finished: {failed.get('error')} ({key}.json)")
+        raise NoResultError(f"no fold could be finished: {failed.get('error')} ({key}.json)")
