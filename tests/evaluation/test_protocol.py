@@ -163,7 +163,7 @@ def test_failures_are_told_and_not_averaged_away(small_plan, broken):
         run.send(bad)
     fold = stop.value.value
     assert (fold["status"], fold["test"], len(fold["failed"])) == ("failed", None, 2)
-    record = summarize(plan, [fold], {})
+    record = summarize(plan, [fold], [], {})
     assert (record["mean"], record["folds_done"], record["folds_failed"]) == (None, 0, 1)
 
 
@@ -186,7 +186,7 @@ def test_an_evaluation_keeps_its_key_when_it_grows_by_folds(small_plan):
     ("changes", "message"),
     [
         ({"folds": 11}, "folds is 11: it must be from 1 to 10"),
-        ({"repeats": 0}, "repeats is 0"),
+        ({"repeats": -1}, "repeats is -1"),
         ({"search": "luck"}, "search is 'luck'"),
         ({"search": "random"}, "needs --trials"),
         ({"trials": 0}, "trials is 0"),
@@ -236,7 +236,7 @@ def test_the_result_is_the_mean_and_the_deviation_of_the_population(small_plan):
         {"fold": i, "status": "done", "test": {"accuracy": a}, "failed": {}, "assessment": []}
         for i, a in enumerate((0.5, 0.8, 0.8))
     ]
-    record = summarize(small_plan(), folds, {})
+    record = summarize(small_plan(), folds, [], {})
     assert record["mean"] == pytest.approx(0.7)
     assert record["std"] == pytest.approx((0.06 / 3) ** 0.5)
 
@@ -303,3 +303,21 @@ def test_changed_data_are_read_again_and_other_data_refused(tmp_path):
 
 def test_the_width_of_the_model_does_not_depend_on_the_test_part(small_plan):
     assert small_plan(features="onehot-degree").configs[0].input_channels == 64
+
+
+def test_without_repeats_a_configuration_is_selected_and_nothing_assessed(small_plan):
+    plan = small_plan(repeats=0)
+    run = run_fold(plan.folds[0], exhaustive(plan.configs), repeats=0, seed=0)
+    trials = next(run)
+    records = [
+        {**fake(t, i / 10), "kind": "selection", "config": t.config.to_dict(), "split": "s"}
+        for i, t in enumerate(trials)
+    ]
+    with pytest.raises(StopIteration) as stop:
+        run.send(records)
+    fold = stop.value.value
+    assert (fold["status"], fold["assessment"]) == ("selected", [])
+    assert fold["config"]["num_layers"] == 3
+    record = summarize(plan, [fold], records, {})
+    assert [row["scores"] for row in record["validation"]] == [{"s": 0.0}, {"s": 0.1}, {"s": 0.2}]
+    assert (record["mean"], record["folds_failed"]) == (None, 0)
