@@ -63,3 +63,10 @@ def test_ego_graphs_of_a_batch_have_no_other_attributes(batches):
     cut, _ = batches
     with pytest.raises(AttributeError, match="weight"):
         cut(torch.tensor([0])).ego.weight  # noqa: B018
+
+
+def test_graphs_that_do_not_exist_are_refused(batches):
+    made, parts = batches
+    for which in ([-1], [0, len(parts)]):
+        with pytest.raises(IndexError, match="which must lie in 0 to"):
+            made(torch.tensor(which))

@@ -8,6 +8,7 @@ from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.models import build_model
+from kergnn.preparation import Development, ego_graphs, prepare_trainer, resolve_config
 from kergnn.training import (
     Trainer,
     TrainingState,
@@ -294,3 +295,16 @@ def test_auto_takes_what_there_is():
     with pytest.raises(ValueError, match="device is 'abacus': it must be auto, cpu"):
         resolve_device("abacus")
     assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_filters_of_a_node_task_start_from_all_neighbourhoods():
+    node = torch.arange(30)
+    edges = torch.stack([node, (node + 1) % 30])
+    graphs = GraphSet("ring", "node", torch.tensor([30]), edges, (node >= 15).long(), ("a", "b"))
+    values = {"task": "node", "features": "const", "filter_init": "ego", "epochs": 1}
+    config = resolve_config(RunConfig().replace(values), graphs)
+    development = Development(graphs, ego_graphs(config, graphs), node[::2], node[1::2])
+    trainer, _ = prepare_trainer(config, development)
+    adjacency, _ = trainer.model.convs[0].filters()
+    path = adjacency[0] > 0  # every neighbourhood of a ring is a path of three
+    assert path.sum() == 4

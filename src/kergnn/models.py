@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,9 @@ def model_info(name: str) -> ModelInfo:
             "filters are small trainable graphs, compared with ego-graphs by a kernel",
         )
     if name not in baseline_names():
-        raise ConfigError(f"model is {name!r}: it must be one of {', '.join(model_names())}")
+        close = difflib.get_close_matches(name, model_names(), n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise ConfigError(f"model is {name!r}{hint}: it must be one of {', '.join(model_names())}")
     known = get_baseline(name)
     return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary)
 

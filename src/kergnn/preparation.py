@@ -76,7 +76,9 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     # What a model takes from the training part before its first epoch, such as anchors.
     start_from = getattr(model, "start_from", None)
     if start_from is not None:
-        start_from(*batches(train).inputs[:2])
+        # Nodes of one graph are classified together: their neighbourhoods are all there is.
+        every = torch.arange(graphs.num_graphs)
+        start_from(*batches(train if graphs.task == "graph" else every).inputs[:2])
     trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
 

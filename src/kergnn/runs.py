@@ -115,6 +115,7 @@ def resume_run(
     """Go on with a run that was interrupted; a finished one only returns its results."""
     config = _read_config(out)
     if (out / "results.json").is_file():
+        (reporter or Reporter()).message(f"{out}: the run is finished; these are its results")
         return read_json(out / "results.json")
     state = None
     if (out / "checkpoint.safetensors").is_file():

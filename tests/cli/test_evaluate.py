@@ -95,6 +95,13 @@ def test_selection_alone_shows_validation_scores_and_no_test(capsys, monkeypatch
     assert "no results here" in run(capsys, "table", "--store", "store", "--no-published", code=2)
 
 
+def test_selection_alone_needs_scores_to_show(capsys):
+    few = ["evaluate", "MUTAG", *SMALL, "--select-only"]
+    assert "--search halving" in run(capsys, *few, "--search", "halving", code=2)
+    message = run(capsys, *few, "--set", "learning_rate=1e30", code=1)
+    assert "no configuration could be trained" in message
+
+
 def test_a_table_of_a_missing_store_is_refused_and_names_may_be_small(capsys):
     assert "nowhere: no such folder" in run(capsys, "table", "--store", "nowhere", code=2)
     assert "NCI1" in run(capsys, "table", "--dataset", "nci1")

@@ -94,6 +94,8 @@ def evaluate(
         raise ConfigError(f"--ray-address needs --executor ray, not {executor}")
     memory = None if trial_memory is None else round(trial_memory * 2**30)
     limits = Limits(trial_timeout, memory)
+    if select_only and search == "halving":
+        raise ConfigError("--select-only needs all epochs: --search halving has few of them")
     automatic = "ray" if ray_address else "processes" if workers > 1 or limits else "serial"
     runner = make_executor(
         executor or automatic, workers, data_mirror, threads, ray_address, limits
@@ -117,6 +119,8 @@ def evaluate(
         raise
     if select_only:
         show_selection(record, plan.configs[0].metric)
+        if not record["validation"]:
+            raise NoResultError("no configuration could be trained")
         return
     show_evaluation(record, store)
     if not record["folds_done"]:

@@ -18,7 +18,9 @@ def explain(
             help="Graph (or node) to show, counted from 0; may be repeated, or several: 3 17.",
         ),
     ] = None,
-    more: Annotated[list[int] | None, typer.Argument(hidden=True)] = None,
+    more: Annotated[
+        list[int] | None, typer.Argument(hidden=True, metavar="[--graphs N...]")
+    ] = None,
     class_: Annotated[
         str | None,
         typer.Option("--class", help="Explain the logit of this class, not of the predicted one."),

@@ -80,12 +80,15 @@ def show_selection(record: Record, metric: str) -> None:
     rows = [(fmean(row["scores"].values()), row) for row in record["validation"]]
     name = metric.replace("_", " ")
     console.print(f"{record['dataset']}, {record['model']}: mean validation {name}, by fold")
-    for mean, row in sorted(rows, key=lambda pair: -pair[0]):
+    # What failed in a fold cannot be compared with what did not.
+    for mean, row in sorted(rows, key=lambda pair: (-len(pair[1]["scores"]), -pair[0])):
         scores = " ".join(f"{100 * score:.1f}" for score in row["scores"].values())
         values = ", ".join(f"{key}={value}" for key, value in row["values"].items())
         console.print(f"{100 * mean:.2f} ({scores}) {values}")
-    if record["trials_failed"]:
-        console.print(f"{counted(record['trials_failed'], 'trial')} failed")
+    for what in ("failed", "out of resources"):
+        number = record[f"trials_{what.replace(' ', '_')}"]
+        if number:
+            console.print(f"{counted(number, 'trial')} {what}")
 
 
 def _intention(plan: Plan) -> str:

@@ -55,6 +55,8 @@ def table(
                 raise ConfigError(f"dataset is {name!r}: there are results for {names}")
         wanted = {known[name.lower()] for name in datasets}
         results = [result for result in results if result.dataset in wanted]
+    if not store.is_dir():
+        typer.echo(f"kergnn: no folder {store} here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
     text = format_table(results, format_)

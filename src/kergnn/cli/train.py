@@ -121,15 +121,17 @@ def train(
         raise
     show_results(results, str(directory))
     if report:
-        _report(directory, data_mirror)
+        _report(directory, data_mirror, quiet)
 
 
-def _report(directory: Path, data_mirror: Path | None) -> None:
+def _report(directory: Path, data_mirror: Path | None, quiet: bool) -> None:
     """Write the report of a run of a KerGNN; that it fails must not make the training fail."""
     from kergnn.config import load_config
 
     if load_config(directory / "config.toml").model != "kergnn":
         return
+    if not quiet:
+        typer.echo("writing the report")
     try:
         from kergnn.explain.report import write_report
         from kergnn.explain.subject import open_run

@@ -221,9 +221,9 @@ def _without(
 
 def _mapped_units(model: KerGNN) -> Tensor:
     """Return what the layers see of a node whose only feature is 1: (in_channels, d)."""
-    device = next(model.parameters()).device
+    like = next(model.parameters())
     with torch.no_grad():
-        units = torch.eye(model.in_channels, device=device)
+        units = torch.eye(model.in_channels, device=like.device, dtype=like.dtype)
         mapped: Tensor = units if model.input_map is None else model.input_map(units)
     return mapped
 

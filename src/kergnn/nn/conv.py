@@ -206,6 +206,8 @@ def checked_ego(
     x: Tensor, ego: EgoGraphs | Tensor, in_channels: int, num_hops: int, max_nodes: int | None
 ) -> EgoGraphs:
     """Return the ego-graphs, built if an edge index is given, after a look at the features."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"x is a {type(x).__name__}: it must be a tensor of features (N, d)")
     if isinstance(ego, Tensor):
         ego = EgoGraphs.from_edge_index(ego, len(x), num_hops, max_nodes)
     elif not isinstance(ego, EgoGraphs):

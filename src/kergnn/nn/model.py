@@ -199,9 +199,12 @@ class KerGNN(nn.Module):
     def reach(self) -> int:
         """How many hops away a node can matter to an output.
 
-        With ``max_nodes`` that is one hop more: the degrees of the farthest nodes matter.
+        With ``max_nodes`` that is one hop more: the degrees of the farthest nodes matter. With the
+        kernel ``"gcn"`` it is one radius more: so do the sizes of their ego-graphs.
         """
-        return len(self.convs) * self.num_hops + (self.max_nodes is not None)
+        by_size = any("gcn" in c.kernels for c in self.convs if isinstance(c, KerGNNConv))
+        hops = (len(self.convs) + by_size) * self.num_hops
+        return hops + (self.max_nodes is not None)
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
         r"""Return the nodes' features after every layer, :math:`\phi_0` to :math:`\phi_L`."""
@@ -221,7 +224,8 @@ class KerGNN(nn.Module):
     ) -> Tensor:
         r"""Return :math:`\Phi(G)` of every graph, or the features of every node, all layers in one.
 
-        Arguments are those of :meth:`forward`.
+        Arguments are those of :meth:`forward`. The head sees these, but for the readout
+        ``"evidence"``, where it sees the nodes one by one.
         """
         features = self.node_features(x, ego)
         if self.task == "graph":
