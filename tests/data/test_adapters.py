@@ -221,6 +221,19 @@ def test_edge_lists():
     assert graphs.simple_edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
 
 
+def test_a_list_of_dictionaries_is_a_list_of_graphs():
+    a, b = {0: {1: 1.0}, 1: {0: 1.0}}, {0: [1], 1: [0]}
+    assert as_graphs([a, {}]).size.tolist() == [2, 0]
+    assert as_graphs([a, {}, {}]).size.tolist() == [2, 0, 0]
+    assert as_graphs([b, b]).size.tolist() == [2, 2]
+    assert as_graphs([[b, {0: "C", 1: "O"}]]).label_names == (("C", "O"),)
+    for labels in ({0: "C", 1: "O"}, {0: 1, 1: 2}):
+        with pytest.raises(
+            DataError, match=r"graphs\[1\]: the neighbours of 0 are .*\[\[edges, lab"
+        ):
+            as_graphs([b, labels])
+
+
 def test_molecules():
     pytest.importorskip("rdkit", reason="SMILES need RDKit, the extra chem")
     from rdkit import Chem

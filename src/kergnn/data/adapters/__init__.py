@@ -158,8 +158,12 @@ def _items(graphs: Any) -> list[Any]:
             f"graphs is a {sparse}table of shape {tuple(graphs.shape)}: rows of features are not "
             f"graphs; expected are {_KNOWN}"
         )
-    # A list of one graph is a list, though GraKeL would also take it as a graph.
-    listed = isinstance(graphs, list | tuple) and len(graphs) == 1 and not is_edge_list(graphs)
+    # A list of one graph, or of dictionaries, is a list, though GraKeL would take it as a graph.
+    listed = (
+        isinstance(graphs, list | tuple)
+        and not is_edge_list(graphs)
+        and (len(graphs) == 1 or all(isinstance(graph, Mapping) for graph in graphs))
+    )
     if _kind(graphs) is not None and not listed:
         return [graphs]
     if isinstance(graphs, Path | bytes | Mapping | HeteroData) or not isinstance(graphs, Iterable):

@@ -122,6 +122,12 @@ def _edges(edges: Any, where: str) -> Iterable[tuple[Any, Any]]:
     elif _is_pairs(edges):
         weighted = ((a, b, weight) for (a, b), weight in edges.items())
     else:
+        for node, others in edges.items():
+            if isinstance(others, str) or not isinstance(others, Iterable):
+                raise DataError(
+                    f"{where}: the neighbours of {node!r} are {show(others)}: they must be a list "
+                    "or a dictionary; one graph with labels is [[edges, labels]]"
+                )
         weighted = (
             (a, b, others[b] if isinstance(others, Mapping) else 1)
             for a, others in edges.items()
