@@ -170,8 +170,23 @@ def test_pyg_round_trip():
     assert to_pyg(as_graphs(whole))[0].x.tolist() == [6, 8]
     named = to_pyg(as_graphs([molecule()], node_labels="element"))[0]
     assert named.element == ELEMENTS
-    again = as_graphs([named], ["bad"], node_labels="element")
-    assert same(again, as_graphs([molecule()], node_labels="element"))
+    for names in ("element", None):
+        again = as_graphs([named], ["bad"], node_labels=names)
+        assert same(again, as_graphs([molecule()], node_labels="element"))
+    several = as_graphs([molecule(), molecule()], [0, 1])
+    assert same(as_graphs(Batch.from_data_list(to_pyg(several))), several)
+
+
+def test_pyg_classes_that_are_not_known_stay_so():
+    paths = [nx.path_graph(2), nx.path_graph(1), nx.path_graph(2)]
+    graphs = as_graphs(paths, [5, None, 7])
+    made = to_pyg(graphs)
+    assert [None if data.y is None else data.y.tolist() for data in made] == [[5], None, [7]]
+    assert same(as_graphs(made), graphs)
+    nodes = as_graphs(paths, [5, None, None, -1, 5], task="node")
+    assert same(as_graphs(to_pyg(nodes), task="node"), nodes)
+    named = to_pyg(as_graphs(paths, ["good", None, "bad"]))
+    assert [None if data.y is None else data.y.tolist() for data in named] == [[1], None, [0]]
 
 
 def test_grakel_round_trip():
@@ -264,7 +279,7 @@ def test_mutag_survives_every_round_trip():
     for there in (to_networkx, to_grakel):
         assert same(as_graphs(there(mutag), mutag.y.tolist()), as_graphs(mutag, mutag.y.tolist()))
     assert same(as_graphs(to_networkx(mutag)), as_graphs(mutag))
-    assert same(as_graphs(to_pyg(mutag), node_labels="label"), as_graphs(mutag))
+    assert same(as_graphs(to_pyg(mutag)), as_graphs(mutag))
 
 
 @settings(max_examples=30, deadline=None)
