@@ -41,9 +41,8 @@ def is_edge_list(item: Any) -> bool:
 
 def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
     """Read graphs; strings and integers are node labels, numbers and lists are attributes."""
-    for i, graph in enumerate(graphs):
-        if isinstance(graph, list | tuple) and len(graph) == 3 and not is_edge_list(graph):
-            warn_unused(i, ["edge labels"] if graph[2] else [])
+    full = (g for g in graphs if isinstance(g, list | tuple) and len(g) == 3)
+    warn_unused("edge labels" for graph in full if graph[2] and not is_edge_list(graph))
     parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
     tables = [[{"label": v} for v in values] for _, _, _, values in parts]
     # What is a label in one graph and an attribute in another is an attribute.

@@ -34,6 +34,8 @@ def read_pyg(
     else:
         labels = names_of(node_labels, "node_labels")
         attributes = names_of(node_attributes, "node_attributes")
+    unused = ("edge_attr", "edge_weight")
+    warn_unused(name for data in graphs for name in unused if name in data)
     records = []
     for i, data in enumerate(graphs):
         where, n = f"graphs[{i}]", data.num_nodes
@@ -43,7 +45,6 @@ def read_pyg(
             check_edge_index(data.edge_index, n)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from None
-        warn_unused(i, (name for name in ("edge_attr", "edge_weight") if name in data))
         columns: dict[str, list[str]] = {}
         for name in labels:
             columns |= _labels(_rows(data, name, n, where), name, where)
