@@ -217,6 +217,29 @@ def test_grakel_round_trip():
         to_grakel(as_graphs([molecule()]))
 
 
+def test_graphs_of_grakel_are_left_alone():
+    from grakel import Graph
+
+    graph = Graph(dense(EDGES, 5))
+    before = graph._format
+    assert same(as_graphs([graph]), as_graphs([dense(EDGES, 5)]))  # it has no labels
+    assert graph._format == before == "adjacency"
+    one_way = as_graphs([[{"b": ["a"], "c": ["b"]}, {"c": 3, "b": 2, "a": 1}]])
+    assert one_way.labels.flatten().tolist() == [0, 1, 2]
+    assert one_way.simple_edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
+
+
+def test_entries_that_are_there_twice_are_summed():
+    rows, columns = [0, 0, 1, 1], [1, 1, 0, 0]
+    for kind in (sp.coo_array, sp.csr_array):
+        matrix = kind((np.ones(4), (rows, columns)), shape=(2, 2))
+        with pytest.raises(DataError, match=r"graphs\[0\]\[0, 1\] is 2.0: an adjacency matrix"):
+            as_graphs([matrix])
+    halves = sp.coo_array((np.full(4, 0.5), (rows, columns)), shape=(2, 2))
+    assert as_graphs([halves]).edge_index.tolist() == [[0], [1]]
+    assert halves.nnz == 4
+
+
 def test_attributes_of_edges_are_dropped_with_a_warning():
     weighted = nx.Graph()
     weighted.add_edge(0, 1, weight=0.5, bond="double")

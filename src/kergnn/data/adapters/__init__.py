@@ -9,9 +9,10 @@
 | adjacency matrix: NumPy, SciPy sparse, torch | | | |
 
 Graphs are undirected and have at most one edge between two nodes: of two one counts, self-loops do
-not count. Directions are refused, but for those of a PyG edge index, where either counts. Weights
-in a matrix other than one are refused. Attributes of edges are dropped, with a warning, and so are
-the names of nodes; the order of the nodes stays.
+not count. Directed networkx graphs and matrices that are not symmetric are refused; of a PyG edge
+index and of GraKeL edges either direction counts. Weights in a matrix other than one are refused.
+Attributes of edges are dropped, with a warning, and so are the names of nodes; the order of the
+nodes stays, only those of GraKeL, which have none, are sorted by name.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,10 @@ def is_edge_list(item: Any) -> bool:
 
 
 def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
-    """Read graphs; strings and integers are node labels, numbers and lists are attributes."""
+    """Read graphs; strings and integers are node labels, numbers and lists are attributes.
+
+    Nodes are sorted by their names, and an edge counts whichever direction is given.
+    """
     full = (g for g in graphs if isinstance(g, list | tuple) and len(g) == 3)
     warn_unused("edge labels" for graph in full if graph[2] and not is_edge_list(graph))
     parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
@@ -87,8 +91,9 @@ def _parts(
 ) -> tuple[list[Any], list[tuple[int, int]] | Any, bool, list[Any]]:
     """Return the nodes, the edges by position, whether there are labels, and these."""
     if type(graph).__module__.startswith("grakel."):
-        graph.change_format("dictionary")
-        graph = [graph.edge_dictionary, graph.get_labels(purpose="dictionary")]
+        own = deepcopy(graph)  # the format is changed in place
+        own.change_format("dictionary")
+        graph = [own.edge_dictionary, own.get_labels(purpose="dictionary", return_none=True)]
     if isinstance(graph, list | tuple) and not is_edge_list(graph):
         edges, labels = graph[0], (graph[1] if len(graph) > 1 else None) or {}
     else:
