@@ -170,8 +170,23 @@ def test_pyg_round_trip():
     assert to_pyg(as_graphs(whole))[0].x.tolist() == [6, 8]
     named = to_pyg(as_graphs([molecule()], node_labels="element"))[0]
     assert named.element == ELEMENTS
-    again = as_graphs([named], ["bad"], node_labels="element")
-    assert same(again, as_graphs([molecule()], node_labels="element"))
+    for names in ("element", None):
+        again = as_graphs([named], ["bad"], node_labels=names)
+        assert same(again, as_graphs([molecule()], node_labels="element"))
+    several = as_graphs([molecule(), molecule()], [0, 1])
+    assert same(as_graphs(Batch.from_data_list(to_pyg(several))), several)
+
+
+def test_pyg_classes_that_are_not_known_stay_so():
+    paths = [nx.path_graph(2), nx.path_graph(1), nx.path_graph(2)]
+    graphs = as_graphs(paths, [5, None, 7])
+    made = to_pyg(graphs)
+    assert [None if data.y is None else data.y.tolist() for data in made] == [[5], None, [7]]
+    assert same(as_graphs(made), graphs)
+    nodes = as_graphs(paths, [5, None, None, -1, 5], task="node")
+    assert same(as_graphs(to_pyg(nodes), task="node"), nodes)
+    named = to_pyg(as_graphs(paths, ["good", None, "bad"]))
+    assert [None if data.y is None else data.y.tolist() for data in named] == [[1], None, [0]]
 
 
 def test_grakel_round_trip():
@@ -202,23 +217,60 @@ def test_grakel_round_trip():
         to_grakel(as_graphs([molecule()]))
 
 
+def test_graphs_of_grakel_are_left_alone():
+    from grakel import Graph
+
+    graph = Graph(dense(EDGES, 5))
+    before = graph._format
+    assert same(as_graphs([graph]), as_graphs([dense(EDGES, 5)]))  # it has no labels
+    assert graph._format == before == "adjacency"
+    one_way = as_graphs([[{"b": ["a"], "c": ["b"]}, {"c": 3, "b": 2, "a": 1}]])
+    assert one_way.labels.flatten().tolist() == [0, 1, 2]
+    assert one_way.simple_edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
+
+
+def test_entries_that_are_there_twice_are_summed():
+    rows, columns = [0, 0, 1, 1], [1, 1, 0, 0]
+    for kind in (sp.coo_array, sp.csr_array):
+        matrix = kind((np.ones(4), (rows, columns)), shape=(2, 2))
+        with pytest.raises(DataError, match=r"graphs\[0\]\[0, 1\] is 2.0: an adjacency matrix"):
+            as_graphs([matrix])
+    halves = sp.coo_array((np.full(4, 0.5), (rows, columns)), shape=(2, 2))
+    assert as_graphs([halves]).edge_index.tolist() == [[0], [1]]
+    assert halves.nnz == 4
+
+
 def test_attributes_of_edges_are_dropped_with_a_warning():
     weighted = nx.Graph()
     weighted.add_edge(0, 1, weight=0.5, bond="double")
     edge_index = torch.tensor([[0], [1]])
     for graphs, names in (
-        ([nx.path_graph(2), weighted], r"graphs\[1\] has attributes of edges \('bond', 'weight'\)"),
-        ([Data(edge_index=edge_index, edge_attr=torch.ones(1, 3), num_nodes=2)], "'edge_attr'"),
-        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]], "'edge labels'"),
+        ([nx.path_graph(2), weighted, weighted], r"graphs have attributes of edges \('bond', 'wei"),
+        ([Data(edge_index=edge_index, edge_attr=torch.ones(1, 3), num_nodes=2)] * 2, "'edge_attr'"),
+        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]] * 2, "'edge labels'"),
     ):
-        with pytest.warns(UserWarning, match=names):
+        with pytest.warns(UserWarning, match=names) as found:
             assert as_graphs(graphs).edge_index.tolist()[0][-1] == len(graphs) * 2 - 2
+        assert len(found) == 1
 
 
 def test_edge_lists():
     graphs = as_graphs([[("b", "a"), ("b", "c")], {("x", "y")}])
     assert graphs.size.tolist() == [3, 2]
     assert graphs.simple_edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [3, 4], [4, 3]]
+
+
+def test_a_list_of_dictionaries_is_a_list_of_graphs():
+    a, b = {0: {1: 1.0}, 1: {0: 1.0}}, {0: [1], 1: [0]}
+    assert as_graphs([a, {}]).size.tolist() == [2, 0]
+    assert as_graphs([a, {}, {}]).size.tolist() == [2, 0, 0]
+    assert as_graphs([b, b]).size.tolist() == [2, 2]
+    assert as_graphs([[b, {0: "C", 1: "O"}]]).label_names == (("C", "O"),)
+    for labels in ({0: "C", 1: "O"}, {0: 1, 1: 2}):
+        with pytest.raises(
+            DataError, match=r"graphs\[1\]: the neighbours of 0 are .*\[\[edges, lab"
+        ):
+            as_graphs([b, labels])
 
 
 def test_molecules():
@@ -251,7 +303,7 @@ def test_mutag_survives_every_round_trip():
     for there in (to_networkx, to_grakel):
         assert same(as_graphs(there(mutag), mutag.y.tolist()), as_graphs(mutag, mutag.y.tolist()))
     assert same(as_graphs(to_networkx(mutag)), as_graphs(mutag))
-    assert same(as_graphs(to_pyg(mutag), node_labels="label"), as_graphs(mutag))
+    assert same(as_graphs(to_pyg(mutag)), as_graphs(mutag))
 
 
 @settings(max_examples=30, deadline=None)

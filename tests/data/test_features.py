@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -80,6 +81,32 @@ def test_labels_are_matched_by_name_not_by_number():
     features = Features.fit("label", toy(), TRAIN)
     other = toy(labels=torch.tensor([[0], [1], [0], [0]]), label_names=(("N", "O"),))
     assert features(other).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 1, 0]]
+
+
+def test_columns_are_matched_by_name_not_by_position():
+    labels = torch.tensor([[0, 1], [1, 0], [1, 1], [0, 0]])
+    attributes = torch.tensor([[1.0, 2, 30], [4, 5, 60], [7, 9, 90], [8, 0, 10]])
+    graphs = toy(
+        labels=labels,
+        label_names=(("C", "O"), ("no", "yes")),
+        label_columns=("element", "ring"),
+        attributes=attributes,
+        attribute_columns=("size", "place", "place"),
+    )
+    turned = toy(
+        labels=labels[:, [1, 0]],
+        label_names=(("no", "yes"), ("C", "O")),
+        label_columns=("ring", "element"),
+        attributes=attributes[:, [1, 2, 0]],
+        attribute_columns=("place", "place", "size"),
+    )
+    features = Features.fit("label+attr", graphs, TRAIN)
+    assert torch.equal(features(turned), features(graphs))
+    nameless = replace(graphs, label_columns=(), attribute_columns=("attr",) * 3)
+    assert torch.equal(features(nameless), features(graphs))
+    other = replace(graphs, attribute_columns=("size", "place", "mass"))
+    with pytest.raises(DataError, match="has size, place, mass a node, the model needs size, pl"):
+        features(other)
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,15 @@ def test_faults_are_named_with_file_and_line(tmp_path, record, message):
 
 
 def test_graphs_of_different_kinds_are_refused(tmp_path):
-    path = write(tmp_path / "g.jsonl", BASE, {**BASE, "nodes": ["C", "C"]})
-    with pytest.raises(DataError, match=r"line 2: has node labels.*; the first graph has no node"):
-        read_jsonl(path)
+    labelled = {**BASE, "nodes": ["C", "C"]}
+    for first, second, message in (
+        (BASE, labelled, "has node labels, but the first graph has none"),
+        (labelled, BASE, "has no node labels, but the first graph has some"),
+        (BASE, {"nodes": 2, "edges": []}, "has no label, but the first graph has one"),
+        ({"nodes": 2, "edges": []}, BASE, "has a label, but the first graph has none"),
+    ):
+        with pytest.raises(DataError, match=f"line 2: {message}$"):
+            read_jsonl(write(tmp_path / "g.jsonl", first, second))
     path = write(tmp_path / "g.jsonl", *({**BASE, "features": [[1] * k, [1] * k]} for k in (2, 3)))
     with pytest.raises(DataError, match="line 2: has 3 features a node; the graphs before have 2"):
         read_jsonl(path)

@@ -56,6 +56,22 @@ def test_planted_graphs_differ_in_the_motif_only(motif):
     assert torch.equal(with_motif, graphs.y.nonzero().flatten())
 
 
+@pytest.mark.parametrize("motif", ["ring6", "ring3", "star4", "house"])
+def test_noise_makes_no_other_copy_of_the_motif(motif):
+    graphs = planted(motif, num_graphs=30, noise=0.1)
+    pattern = motif_graph(motif)
+    for g in range(1, 30, 2):
+        graph = as_networkx(graphs, g)
+        matcher = nx.algorithms.isomorphism.GraphMatcher(graph, pattern)
+        copies = {frozenset(found) for found in matcher.subgraph_monomorphisms_iter()}
+        assert copies == {frozenset(as_networkx(graphs, g, truth=True))}
+
+
+def test_graphs_without_noise_stay_as_they_are():
+    made = [planted(motif, num_graphs=40).fingerprint for motif in MOTIFS]
+    assert made == ["38f0a17beddc3566", "6d001a32073d6e0d", "1f237cfd0155b043", "9b126094ef341ee0"]
+
+
 def test_rewiring_keeps_all_degrees():
     """Over many graphs the two classes have the same mean number of nodes of each degree."""
     graphs = planted("house", num_graphs=100)

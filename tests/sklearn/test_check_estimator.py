@@ -30,7 +30,6 @@ NOT_FOR_GRAPHS = {
     "check_estimators_pickle": REFUSED,
     "check_f_contiguous_array_estimator": REFUSED,
     "check_classifier_data_not_an_array": REFUSED,
-    "check_classifiers_one_label": REFUSED,
     "check_classifiers_classes": REFUSED,
     "check_classifiers_train": REFUSED,
     "check_supervised_y_2d": REFUSED,
@@ -45,7 +44,6 @@ NOT_FOR_GRAPHS = {
     "check_fit2d_predict1d": REFUSED,
     "check_estimators_empty_data_messages": "wants the number of features in the refusal",
     "check_estimators_nan_inf": "wants the word 'NaN' in the refusal of a table",
-    "check_fit2d_1sample": "wants the number of samples in the refusal of a table",
     "check_fit2d_1feature": "wants the number of features in the refusal of a table",
 }
 

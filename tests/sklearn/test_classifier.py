@@ -50,6 +50,7 @@ def test_learns_and_predicts(fitted):
     probabilities = fitted.predict_proba(graphs)
     assert probabilities.shape == (40, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-6)
+    np.testing.assert_allclose(fitted.predict_log_proba(graphs), np.log(probabilities))
     assert (fitted.predict(graphs) == fitted.classes_[probabilities.argmax(1)]).all()
     assert fitted.predict(graphs[0]).shape == (1,)  # one graph, not in a list
     assert fitted.predict(as_graphs(graphs)).tolist() == fitted.predict(graphs).tolist()
@@ -165,8 +166,6 @@ def test_few_graphs_are_enough():
     graphs, y = rings_and_trees(4)
     assert set(small(epochs=2).fit(graphs, y).predict(graphs)) <= {"ring", "tree"}
     assert small(epochs=2).fit(graphs[:2], y[:2]).predict(graphs).shape == (4,)
-    one = small(epochs=1).fit(graphs, ["only"] * 4)
-    assert one.predict(graphs).tolist() == ["only"] * 4
 
 
 def test_verbose_shows_progress(capsys):
@@ -208,6 +207,13 @@ def test_errors_in_plain_words():
         small().fit(graphs, None)
     with pytest.raises(ValueError, match="Unknown label type"):
         small().fit(graphs, np.linspace(0, 1, 10))
+    with pytest.raises(ValueError, match=r"y\[9\] is None: every graph needs a class"):
+        small().fit(graphs, [*y[:-1], None])
+    for mixed in ([*y[:-1], 1], np.array([*y[:-1], 1], dtype=object)):
+        with pytest.raises(ValueError, match="y has 'tree' and 1: classes must be all strings or"):
+            small().fit(graphs, mixed)
+    with pytest.raises(ValueError, match="y has only one class, tree: at least 2 classes"):
+        small().fit(graphs, ["tree"] * 10)
     with pytest.raises(ValueError, match="kernel is 'rv'"):
         small(kernel="rv").fit(graphs, y)
 
@@ -280,3 +286,5 @@ def test_node_classifier():
         clf.fit(graph, {"no": 1})
     with pytest.raises(ValueError, match="y has no class"):
         clf.fit(graph, [None] * 40)
+    with pytest.raises(ValueError, match="y has 'x' and 1: classes must be all strings or all num"):
+        clf.fit(graph, [1, "x", None, 1] * 10)

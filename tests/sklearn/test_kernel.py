@@ -89,6 +89,22 @@ def test_empty_graphs_and_strange_labels():
             RandomWalkKernel(step_weights=weights).fit(graphs)
 
 
+def path_of(labels):
+    graph = nx.path_graph(len(labels))
+    nx.set_node_attributes(graph, dict(enumerate(labels)), "kind")
+    return graph
+
+
+@pytest.mark.filterwarnings("ignore:.*which the model does not know")
+def test_strange_labels_count_in_what_a_graph_is_divided_by():
+    graphs = [path_of(labels) for labels in ("AB", "BA", "AXXXX")]
+    K = RandomWalkKernel().fit_transform(graphs)
+    assert 0 < K[2, 0] < 0.05
+    np.testing.assert_allclose(
+        RandomWalkKernel().fit(graphs[:2]).transform(graphs[2:]), K[2:, :2], rtol=1e-12
+    )
+
+
 @pytest.mark.filterwarnings("ignore:.*which the model does not know")  # rare atoms
 def test_with_a_support_vector_machine():
     mutag = load_graphs("MUTAG").select(torch.arange(100))

@@ -25,6 +25,8 @@ from torch.nn.functional import one_hot
 from kergnn.data.graphset import DataError, GraphSet
 
 RECIPES = ("label", "attr", "degree", "onehot-degree", "const")
+# What columns are called that have no names of their own.
+_NAMELESS = {"label", "attr", "attributes", "x"}
 
 
 def default_recipe(graphs: GraphSet) -> str:
@@ -147,7 +149,8 @@ class Features:
                 f"{len(self.label_names)}"
             )
         made = []
-        for column, names in enumerate(self.label_names):
+        order = _order(graphs.name, graphs.label_columns, self.label_columns, columns)
+        for column, names in zip(order, self.label_names, strict=True):
             own = graphs.label_names[column]
             position = torch.tensor(
                 [names.index(name) if name in names else -1 for name in own], dtype=torch.long
@@ -171,9 +174,10 @@ class Features:
             raise DataError(
                 f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
             )
+        order = _order(graphs.name, graphs.attribute_columns, self.attribute_columns, width)
         mean = torch.tensor(self.mean, dtype=torch.float64)
         scale = torch.tensor(self.scale, dtype=torch.float64)
-        return ((graphs.attributes - mean) / scale).float()
+        return ((graphs.attributes[:, order] - mean) / scale).float()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -191,6 +195,19 @@ class Features:
             label_columns=tuple(values.get("label_columns", ())),
             attribute_columns=tuple(values.get("attribute_columns", ())),
         )
+
+
+def _order(name: str, own: tuple[str, ...], needed: tuple[str, ...], count: int) -> list[int]:
+    """Return where the columns that are needed stand; as they are where one side has no names."""
+    if set(own) <= _NAMELESS or set(needed) <= _NAMELESS:
+        return list(range(count))
+    if sorted(own) != sorted(needed):
+        raise DataError(f"{name} has {', '.join(own)} a node, the model needs {', '.join(needed)}")
+    order = [0] * count
+    places = (sorted(range(count), key=names.__getitem__) for names in (needed, own))
+    for target, source in zip(*places, strict=True):
+        order[target] = source
+    return order
 
 
 def _parts(recipe: str) -> list[str]:

@@ -28,6 +28,14 @@ from kergnn.data.graphset import LARGEST, DataError, GraphSet, Task
 from kergnn.data.records import GraphRecord, join
 
 _KEYS = {"nodes", "edges", "features", "label", "targets", "id"}
+# What all graphs of a file have or have not: how it is said that it is missing, there, there too.
+_SAID = {
+    "labels": ("no node labels", "node labels", "some"),
+    "features": ("no features", "features", "some"),
+    "label": ("no label", "a label", "one"),
+    "targets": ("no targets", "targets", "some"),
+    "id": ("no id", "an id", "one"),
+}
 
 
 def read_jsonl(path: Path) -> GraphSet:
@@ -44,9 +52,13 @@ def read_jsonl(path: Path) -> GraphSet:
                 graphs.append(_Graph(line))
             except DataError as error:
                 raise DataError(f"{path}, line {number}: {error}") from None
-            first, last = graphs[0].kind, graphs[-1].kind
-            if first != last:
-                raise DataError(f"{path}, line {number}: has {last}; the first graph has {first}")
+            first, last = graphs[0].has, graphs[-1].has
+            for what, present in last.items():
+                if present != first[what]:
+                    raise DataError(
+                        f"{path}, line {number}: has {_SAID[what][present]}, but the first graph "
+                        f"has {_SAID[what][2] if first[what] else 'none'}"
+                    )
             if graphs[-1].features:
                 found = len(graphs[-1].features[0])
                 width = found if width is None else width
@@ -89,16 +101,9 @@ class _Graph:
             raise DataError("label and targets exclude each other")
 
     @property
-    def kind(self) -> str:
-        """What the graph has, in words; it must be the same for all graphs of a file."""
-        parts = [
-            "node labels" if self.labels is not None else "no node labels",
-            "features" if self.features is not None else "no features",
-            "targets" if self.targets is not None else "",
-            "a label" if self.label is not None else "",
-            "an id" if self.id is not None else "",
-        ]
-        return ", ".join(part for part in parts if part)
+    def has(self) -> dict[str, bool]:
+        """What the graph has; it must be the same for all graphs of a file."""
+        return {what: getattr(self, what) is not None for what in _SAID}
 
     def _edges(self, edges: Any) -> list[list[int]]:
         if not isinstance(edges, list):

@@ -87,10 +87,10 @@ def planted(
 ) -> GraphSet:
     """Make graphs that differ in one motif only: one class has it, the other does not.
 
-    A graph is a random tree, joined by an edge to the motif. For the other class the edges of the
-    motif are exchanged with edges of the tree: every node keeps its degree, the graph stays
-    connected, and the motif is nowhere. A star is nothing but a degree, so the other class gets
-    two smaller stars, joined at their centres, with as many nodes and edges instead.
+    A graph is a random tree, joined by an edge to the motif, which it has once. For the other class
+    the edges of the motif are exchanged with edges of the tree: every node keeps its degree, the
+    graph stays connected, and the motif is nowhere. A star is nothing but a degree, so the other
+    class gets two smaller stars, joined at their centres, with as many nodes and edges instead.
 
     Args:
         motif: see :func:`motif_graph`.
@@ -200,11 +200,14 @@ def _planted_graph(
         if star and (largest > leaves if present else largest >= leaves):
             continue
         if present:
+            # One edge joins tree and motif: another copy can only be in the tree and its noise.
+            if _contains(base, pattern):
+                continue
             return graph
         other = graph if star else _rewired(graph, num_nodes, random)
         if other is not None and not _contains(other, pattern):
             return other
-    raise ValueError(f"noise is {noise}: the motif is in every graph, whatever is exchanged")
+    raise ValueError(f"noise is {noise}: the noise makes the motif in every graph that is drawn")
 
 
 def _two_stars(leaves: int) -> nx.Graph:

@@ -122,8 +122,23 @@ def checked_classes(y: Any, name: str) -> tuple[NDArray[np.int64], NDArray[Any]]
     """Return the classes as positions, and what they are."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    _check_types(np.asarray(y, dtype=object).ravel().tolist())
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) == 1:
+        raise ValueError(f"y has only one class, {classes[0]!s}: at least 2 classes are needed")
     return codes, classes
+
+
+def _check_types(y: list[Any]) -> None:
+    """Refuse what cannot be sorted, or would become strings."""
+    if None in y:
+        raise ValueError(f"y[{y.index(None)}] is None: every graph needs a class")
+    strings = [isinstance(value, str) for value in y]
+    if any(strings) and not all(strings):
+        some, other = y[strings.index(True)], y[strings.index(False)]
+        raise ValueError(
+            f"y has {some!r} and {other!r}: classes must be all strings or all numbers"
+        )

@@ -124,6 +124,12 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         layers = [conv.filters() for conv in self.model_.convs if isinstance(conv, KerGNNConv)]
         return [Filters(*(tensor.cpu().numpy() for tensor in layer)) for layer in layers]
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float32]:
+        """Return the logarithm of what ``predict_proba`` returns."""
+        with np.errstate(divide="ignore"):
+            logarithm: NDArray[np.float32] = np.log(self._probabilities(X))
+        return logarithm
+
     def explain(self, graph: Any, target: Any = None, **options: Any) -> Any:
         """Explain the prediction for one graph, see :func:`kergnn.explain.explain`.
 

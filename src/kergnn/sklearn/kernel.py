@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the kernel of graphs with those of ``fit``: (graphs, graphs of fit)."""
         check_is_fitted(self, "graphs_")
         left, right = _joined(self._read(X, as_before=True)), _joined(self.graphs_)
-        K = self._matrix(left, right)
+        K = self._matrix(left, right, self.features_)
         if not self.normalize:
             return K
         return _cosine(K, self._self_values(left), self._self_values(right))
@@ -100,7 +101,7 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for first in range(0, graphs.num_graphs, _BLOCK):
             block = torch.arange(first, min(first + _BLOCK, graphs.num_graphs))
             rest = torch.arange(first, graphs.num_graphs)
-            values = self._matrix(graphs.select(rest), graphs.select(block))
+            values = self._matrix(graphs.select(rest), graphs.select(block), self.features_)
             K[np.ix_(order[rest], order[block])] = values
             K[np.ix_(order[block], order[rest])] = values.T
         K = (K + K.T) / 2  # equal but for rounding
@@ -128,12 +129,12 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return torch.from_numpy(given)
 
-    def _matrix(self, left: GraphSet, right: GraphSet) -> NDArray[np.float64]:
+    def _matrix(self, left: GraphSet, right: GraphSet, features: Features) -> NDArray[np.float64]:
         """Return K of every graph on the left with every one on the right."""
         K = np.zeros((left.num_graphs, right.num_graphs))
         filled = left.size.nonzero().flatten()
-        x, ego, weights = self._node_features(left), whole_graphs(left), self._weights()
-        other = self._node_features(right)
+        x, other = (features(graphs, unknown="zeros").double() for graphs in (left, right))
+        ego, weights = whole_graphs(left), self._weights()
         for block in torch.split(right.size.argsort(stable=True), _BLOCK):
             filters = as_filters(right, other, block)
             K_p = evaluate(self.kernel, x, ego, *filters, self.num_steps)[:, left.ptr[filled]]
@@ -142,16 +143,16 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return K
 
     def _self_values(self, graphs: GraphSet) -> NDArray[np.float64]:
-        """Return K(G, G) of every graph."""
+        """Return K(G, G) of every graph, with all its labels, also those that fit did not see."""
+        own = replace(
+            self.features_, label_names=graphs.label_names, label_columns=graphs.label_columns
+        )
         diagonal = np.zeros(graphs.num_graphs)
         for block in torch.split(graphs.size.argsort(stable=True), _BLOCK):
             block = block.sort().values
             part = graphs.select(block)
-            diagonal[block.numpy()] = np.diagonal(self._matrix(part, part))
+            diagonal[block.numpy()] = np.diagonal(self._matrix(part, part, own))
         return diagonal
-
-    def _node_features(self, graphs: GraphSet) -> Tensor:
-        return self.features_(graphs, unknown="zeros").double()
 
 
 def whole_graphs(graphs: GraphSet) -> EgoGraphs:

@@ -38,7 +38,7 @@ class KerGNNNodeClassifier(ClassifierMixin, KerGNNEstimator):  # type: ignore[mi
         if not known.any():
             raise ValueError("y has no class: at least one node needs one")
         codes = np.full(len(values), -1)
-        given = None if y is None else np.array([v for v in values if not _unknown(v)])
+        given = None if y is None else [v for v in values if not _unknown(v)]
         codes[known], classes = checked_classes(given, type(self).__name__)
         self._fit(records, codes, classes)
         return self

@@ -9,9 +9,10 @@
 | adjacency matrix: NumPy, SciPy sparse, torch | | | |
 
 Graphs are undirected and have at most one edge between two nodes: of two one counts, self-loops do
-not count. Directions are refused, but for those of a PyG edge index, where either counts. Weights
-in a matrix other than one are refused. Attributes of edges are dropped, with a warning, and so are
-the names of nodes; the order of the nodes stays.
+not count. Directed networkx graphs and matrices that are not symmetric are refused; of a PyG edge
+index and of GraKeL edges either direction counts. Weights in a matrix other than one are refused.
+Attributes of edges are dropped, with a warning, and so are the names of nodes; the order of the
+nodes stays, only those of GraKeL, which have none, are sorted by name.
 """
 
 from __future__ import annotations
@@ -158,8 +159,12 @@ def _items(graphs: Any) -> list[Any]:
             f"graphs is a {sparse}table of shape {tuple(graphs.shape)}: rows of features are not "
             f"graphs; expected are {_KNOWN}"
         )
-    # A list of one graph is a list, though GraKeL would also take it as a graph.
-    listed = isinstance(graphs, list | tuple) and len(graphs) == 1 and not is_edge_list(graphs)
+    # A list of one graph, or of dictionaries, is a list, though GraKeL would take it as a graph.
+    listed = (
+        isinstance(graphs, list | tuple)
+        and not is_edge_list(graphs)
+        and (len(graphs) == 1 or all(isinstance(graph, Mapping) for graph in graphs))
+    )
     if _kind(graphs) is not None and not listed:
         return [graphs]
     if isinstance(graphs, Path | bytes | Mapping | HeteroData) or not isinstance(graphs, Iterable):

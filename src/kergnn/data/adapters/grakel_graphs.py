@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,12 @@ def is_edge_list(item: Any) -> bool:
 
 
 def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
-    """Read graphs; strings and integers are node labels, numbers and lists are attributes."""
-    for i, graph in enumerate(graphs):
-        if isinstance(graph, list | tuple) and len(graph) == 3 and not is_edge_list(graph):
-            warn_unused(i, ["edge labels"] if graph[2] else [])
+    """Read graphs; strings and integers are node labels, numbers and lists are attributes.
+
+    Nodes are sorted by their names, and an edge counts whichever direction is given.
+    """
+    full = (g for g in graphs if isinstance(g, list | tuple) and len(g) == 3)
+    warn_unused("edge labels" for graph in full if graph[2] and not is_edge_list(graph))
     parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
     tables = [[{"label": v} for v in values] for _, _, _, values in parts]
     # What is a label in one graph and an attribute in another is an attribute.
@@ -88,8 +91,9 @@ def _parts(
 ) -> tuple[list[Any], list[tuple[int, int]] | Any, bool, list[Any]]:
     """Return the nodes, the edges by position, whether there are labels, and these."""
     if type(graph).__module__.startswith("grakel."):
-        graph.change_format("dictionary")
-        graph = [graph.edge_dictionary, graph.get_labels(purpose="dictionary")]
+        own = deepcopy(graph)  # the format is changed in place
+        own.change_format("dictionary")
+        graph = [own.edge_dictionary, own.get_labels(purpose="dictionary", return_none=True)]
     if isinstance(graph, list | tuple) and not is_edge_list(graph):
         edges, labels = graph[0], (graph[1] if len(graph) > 1 else None) or {}
     else:
@@ -122,6 +126,12 @@ def _edges(edges: Any, where: str) -> Iterable[tuple[Any, Any]]:
     elif _is_pairs(edges):
         weighted = ((a, b, weight) for (a, b), weight in edges.items())
     else:
+        for node, others in edges.items():
+            if isinstance(others, str) or not isinstance(others, Iterable):
+                raise DataError(
+                    f"{where}: the neighbours of {node!r} are {show(others)}: they must be a list "
+                    "or a dictionary; one graph with labels is [[edges, labels]]"
+                )
         weighted = (
             (a, b, others[b] if isinstance(others, Mapping) else 1)
             for a, others in edges.items()

@@ -22,8 +22,11 @@ def read_matrix(matrix: Any, where: str) -> GraphRecord:
         raise DataError(f"{where} is an array of shape {shape}: an adjacency matrix is square")
     if not sp.issparse(matrix) and np.asarray(matrix).dtype.kind not in "biuf":
         raise DataError(f"{where} is {show(matrix)}: an adjacency matrix holds zeros and ones")
-    entries = sp.coo_array(matrix)
-    entries.eliminate_zeros()
+    # An entry that is there twice means the sum; the matrix itself stays as it was given.
+    summed = sp.csr_array(matrix, copy=True)
+    summed.sum_duplicates()
+    summed.eliminate_zeros()
+    entries = summed.tocoo()
     strange = np.flatnonzero(entries.data != 1)  # also NaN
     if len(strange):
         a, b, value = (array[strange[0]] for array in (entries.row, entries.col, entries.data))

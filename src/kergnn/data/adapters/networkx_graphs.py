@@ -22,7 +22,8 @@ def read_networkx(
                 f"graphs[{i}] is directed: edges have no direction here; graph.to_undirected() "
                 "drops it"
             )
-        warn_unused(i, sorted({str(name) for *_, v in graph.edges(data=True) for name in v}))
+    edges_of_all = (values for graph in graphs for *_, values in graph.edges(data=True))
+    warn_unused(str(name) for values in edges_of_all for name in values)
     tables = [[_named(values, task) for _, values in graph.nodes(data=True)] for graph in graphs]
     labels, attributes = choose_names(tables, node_labels, node_attributes)
     records = []

@@ -19,14 +19,23 @@ from kergnn.data.records import GraphRecord, natural_values, split
 def read_pyg(
     graphs: Sequence[Data], node_labels: Names, node_attributes: Names
 ) -> list[GraphRecord]:
-    """Read graphs; by default ``x`` holds attributes, or labels if it holds integers."""
+    """Read graphs.
+
+    By default labels are what ``node_labels`` of the first graph with nodes names, if there is such
+    an entry, and ``x`` holds attributes, or labels if it holds integers.
+    """
     if node_labels is None and node_attributes is None:
+        named = [data.node_labels for data in graphs if data.num_nodes and "node_labels" in data]
+        labels = names_of(named[0], "graphs[0].node_labels") if named else []
         given = [data.x for data in graphs if data.x is not None]
-        whole = bool(given) and all(isinstance(x, Tensor) and _whole(x) for x in given)
-        labels, attributes = (["x"], []) if whole else ([], ["x"] if given else [])
+        if given and "x" not in labels and all(isinstance(x, Tensor) and _whole(x) for x in given):
+            labels.append("x")
+        attributes = ["x"] if given and "x" not in labels else []
     else:
         labels = names_of(node_labels, "node_labels")
         attributes = names_of(node_attributes, "node_attributes")
+    unused = ("edge_attr", "edge_weight")
+    warn_unused(name for data in graphs for name in unused if name in data)
     records = []
     for i, data in enumerate(graphs):
         where, n = f"graphs[{i}]", data.num_nodes
@@ -36,7 +45,6 @@ def read_pyg(
             check_edge_index(data.edge_index, n)
         except ValueError as error:
             raise DataError(f"{where}: {error}") from None
-        warn_unused(i, (name for name in ("edge_attr", "edge_weight") if name in data))
         columns: dict[str, list[str]] = {}
         for name in labels:
             columns |= _labels(_rows(data, name, n, where), name, where)
@@ -62,19 +70,24 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     """Return the graphs as PyG ``Data`` objects.
 
     ``x`` has the attributes in double precision; every label is a tensor, or a list of strings, of
-    its own name; ``y`` is the class as a number, -1 if it is not known. Edges have both directions,
-    each once, self-loops once.
+    its own name, and ``node_labels`` lists these names, so that :func:`~kergnn.as_graphs` finds
+    them. ``y`` is the class: its name if all names are integers, else its position in
+    ``class_names``. It is left out where no class is known, and NaN for the single nodes without a
+    class. Edges have both directions, each once, self-loops once.
     """
-    y = graphs.y
-    numbers = natural_values(graphs.class_names)
-    if numbers and all(isinstance(n, int) for n in numbers) and bool((y >= 0).all()):
-        y = torch.tensor(numbers)[y]
-    parts = torch.split(y, 1 if graphs.task == "graph" else graphs.size.tolist())
+    numbers = [n for n in natural_values(graphs.class_names) if isinstance(n, int)]
+    whole = len(numbers) == len(graphs.class_names)
+    classes = torch.tensor([*(numbers if whole else range(graphs.num_classes)), 0])
+    parts = torch.split(graphs.y, 1 if graphs.task == "graph" else graphs.size.tolist())
     made = []
     for record, own in zip(split(graphs), parts, strict=True):
         row, col = torch.as_tensor(np.asarray(record.edges).reshape(-1, 2)).T
         both = torch.stack([torch.cat([row, col]), torch.cat([col, row])])
-        data = Data(edge_index=torch.unique(both, dim=1), y=own, num_nodes=record.num_nodes)
+        data = Data(edge_index=torch.unique(both, dim=1), num_nodes=record.num_nodes)
+        known = own >= 0
+        if known.any():
+            # -1 is the zero at the end.
+            data.y = classes[own] if known.all() else classes[own].double().where(known, torch.nan)
         if record.attributes:
             arrays = list(record.attributes.values())
             data.x = torch.from_numpy(np.concatenate(arrays, axis=1))
@@ -82,6 +95,8 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
             natural = natural_values(graphs.label_names[i])
             is_number = all(isinstance(v, int) for v in natural)
             data[name] = torch.tensor([int(v) for v in values]) if is_number else list(values)
+        if record.labels:
+            data.node_labels = list(record.labels)
         made.append(data)
     return made
 
@@ -130,4 +145,6 @@ def _whole(x: Tensor) -> bool:
 
 def _list(y: Any) -> list[Any]:
     values = y.reshape(-1).tolist() if isinstance(y, Tensor) else y
-    return list(values) if isinstance(values, list | tuple) else [values]
+    found = list(values) if isinstance(values, list | tuple) else [values]
+    # Whole numbers are floats where NaN stands for a class that is not known.
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in found]

@@ -107,13 +107,11 @@ def read_columns(
     return {name: found[name] for name in labels}, arrays
 
 
-def warn_unused(graph: int, names: Iterable[str]) -> None:
-    """Say that a graph has attributes of edges, which no kernel here looks at."""
-    found = ", ".join(repr(name) for name in names)
+def warn_unused(names: Iterable[str]) -> None:
+    """Say once that some graphs have attributes of edges, which no kernel here looks at."""
+    found = ", ".join(repr(name) for name in sorted(set(names)))
     if found:
-        warnings.warn(
-            f"graphs[{graph}] has attributes of edges ({found}): they are not used", stacklevel=2
-        )
+        warnings.warn(f"graphs have attributes of edges ({found}): they are not used", stacklevel=2)
 
 
 def show(value: Any) -> str:
