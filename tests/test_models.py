@@ -53,7 +53,7 @@ def test_weights_are_drawn_from_the_seed():
 @pytest.mark.parametrize(
     ("name", "task", "message"),
     [
-        ("gim", "graph", "model is 'gim': it must be one of kergnn, structure-free, gin"),
+        ("gim", "graph", r"model is 'gim' \(did you mean gin\?\): it must be one of kergnn"),
         ("gcn", "graph", "model is 'gcn': it classifies nodes, not graphs"),
         ("wl", "graph", "a kernel has nothing to train"),
     ],
