@@ -207,7 +207,7 @@ def checked_ego(
 ) -> EgoGraphs:
     """Return the ego-graphs, built if an edge index is given, after a look at the features."""
     if not isinstance(x, Tensor):
-        raise ValueError(f"x is a {type(x).__name__}: it must be a tensor of features (N, d)")
+        raise ValueError(f"x is {type(x).__name__}: it must be a floating-point tensor (N, d)")
     if isinstance(ego, Tensor):
         ego = EgoGraphs.from_edge_index(ego, len(x), num_hops, max_nodes)
     elif not isinstance(ego, EgoGraphs):
