@@ -58,6 +58,12 @@ def find(page, selector):
     return page.find_elements(By.CSS_SELECTOR, selector)
 
 
+def point_at(page, element):
+    """Scroll as a reader would, so that nothing lies above the element, and move the pointer."""
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    ActionChains(page).move_to_element(element).perform()
+
+
 def test_pictures_are_drawn(page):
     assert page.current_url.startswith("file://")
     assert "MUTAG" in page.title
@@ -73,7 +79,7 @@ def test_pictures_are_drawn(page):
 def test_pointing_at_a_filter_lights_up_the_nodes_that_respond(page):
     assert find(page, ".node.lit") == []
     first, second = find(page, ".filter")[:2]
-    ActionChains(page).move_to_element(first).perform()
+    point_at(page, first)
     lit = {node.id for node in find(page, ".node.lit")}
     assert lit
     halo = find(page, ".node.lit .halo")[0]
@@ -87,7 +93,7 @@ def test_pointing_at_a_filter_lights_up_the_nodes_that_respond(page):
     assert len(lit) == 4 * expected  # in every panel
     assert "Filter 1." in page.find_element(By.ID, "inspector").text
 
-    ActionChains(page).move_to_element(second).perform()
+    point_at(page, second)
     assert [card.get_dom_attribute("id") for card in find(page, ".filter.on")] == [
         second.get_dom_attribute("id")
     ]
