@@ -54,9 +54,11 @@ class GraphBatches:
 
     def _cut(self, which: Tensor) -> tuple[EgoGraphs, Tensor, Tensor]:
         whole, ptr = topology(self.ego), self.ptr.numpy()
-        if len(which) and not 0 <= which.min() <= which.max() < len(self.size):
-            raise IndexError(f"which must lie in 0 to {len(self.size) - 1}")  # compiled code trusts
-        arrays, x, graph_of = cut(whole, ptr, which.numpy(), self.x.numpy())
+        graphs = which.numpy()
+        # Compiled code looks no further than this.
+        if len(graphs) and not 0 <= graphs.min() <= graphs.max() < len(self.size):
+            raise IndexError(f"which must lie in 0 to {len(self.size) - 1}")
+        arrays, x, graph_of = cut(whole, ptr, graphs, self.x.numpy())
         ego = _LazyEgoGraphs(Topology(*arrays), lambda: self._select(which))
         return ego, torch.from_numpy(x), torch.from_numpy(graph_of)
 

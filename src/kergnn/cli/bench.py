@@ -46,6 +46,7 @@ def bench(
     from kergnn.data import mirror_dir
     from kergnn.data.store import write_atomic
     from kergnn.models import model_info
+    from kergnn.runs import read_json
 
     for name in models or []:
         if "graph" not in model_info(name).tasks:
@@ -54,7 +55,7 @@ def bench(
     if not console.is_terminal:
         console.width = 120 + 18 * len(models or ())
     path = out / "bench.json"
-    before = json.loads(path.read_text()) if add and path.is_file() else None
+    before = read_json(path) if add and path.is_file() else None
 
     def save(record: dict[str, Any]) -> None:
         write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
@@ -81,6 +82,5 @@ def bench(
         )
     for table in format_tables(record):
         console.print(table)
-    save(record)
     write_atomic(out / "bench.svg", plot(record))
     console.print(f"{path} and {out / 'bench.svg'} written")

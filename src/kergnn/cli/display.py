@@ -1,4 +1,4 @@
-"""What a person sees of a run: while it goes on, and when it is finished."""
+"""What a person sees of a finished run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-
-from kergnn.reporting import reporting
-
-__all__ = ["reporting", "show_results"]
 
 
 def show_results(results: dict[str, Any], run: str) -> None:

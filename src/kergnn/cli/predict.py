@@ -20,10 +20,10 @@ def predict(
     """Predict the classes of new graphs (or their nodes), with probabilities, as CSV."""
     import torch
 
-    from kergnn.cli.display import reporting
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
     from kergnn.outputs import prediction_table
+    from kergnn.reporting import reporting
     from kergnn.runs import load_run
     from kergnn.runs import predict as predict_graphs
 

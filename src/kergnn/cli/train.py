@@ -78,7 +78,8 @@ def train(
     Later settings win: defaults, --config, options, --set. A run that was interrupted or killed
     goes on with --resume and ends as if nothing had happened.
     """
-    from kergnn.cli.display import reporting, show_results
+    from kergnn.cli.display import show_results
+    from kergnn.reporting import reporting
     from kergnn.runs import resume_run, start_run
 
     flags = {
