@@ -8,14 +8,13 @@ from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.models import build_model
+from kergnn.prediction import metrics, predict_probabilities
 from kergnn.preparation import Development, ego_graphs, prepare_trainer, resolve_config
 from kergnn.training import (
     Trainer,
     TrainingState,
     _epoch_seed,
     learning_rate,
-    metrics,
-    predict_probabilities,
     resolve_device,
 )
 
@@ -133,7 +132,7 @@ def test_predictions_do_not_depend_on_how_graphs_are_cut_into_pieces(mutag, monk
     t = trainer(mutag)
     which = torch.arange(50)
     whole = predict_probabilities(t.model, t.batches, which)
-    monkeypatch.setattr("kergnn.training._EVALUATION_NODES", 30)
+    monkeypatch.setattr("kergnn.prediction._NODES_AT_ONCE", 30)
     torch.testing.assert_close(predict_probabilities(t.model, t.batches, which), whole)
     torch.testing.assert_close(whole.sum(1), torch.ones(50))
 
@@ -221,7 +220,7 @@ def test_norms_are_calibrated_on_a_mixture_of_training_graphs(mutag, monkeypatch
         seen.append(which)
         return torch.zeros(len(which), 2)
 
-    monkeypatch.setattr("kergnn.training._logits", record)
+    monkeypatch.setattr("kergnn.training.outputs_of", record)
     torch.manual_seed(0)
     t._calibrate()
     assert [len(part) for part in seen] == [16, 8]

@@ -27,7 +27,8 @@ from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.machines import check_machine
 from kergnn.models import build_model, model_info
-from kergnn.training import Batches, Trainer, check_settings, resolve_device
+from kergnn.prediction import Batches
+from kergnn.training import Trainer, check_settings, resolve_device
 
 
 @dataclass(frozen=True)

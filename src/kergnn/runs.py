@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kergnn.checkpoints import load_checkpoint, save_checkpoint
 from kergnn.config import RunConfig, load_config
 from kergnn.data import (
     DataError,
@@ -39,6 +40,7 @@ from kergnn.data import (
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.models import build_model
 from kergnn.outputs import curves, metrics_table, prediction_table, software_versions
+from kergnn.prediction import Batches, metrics, predict_probabilities
 from kergnn.preparation import (
     ego_graphs,
     find_split,
@@ -47,14 +49,7 @@ from kergnn.preparation import (
     prepare_trainer,
     resolve_config,
 )
-from kergnn.training import (
-    Batches,
-    Trainer,
-    TrainingState,
-    metrics,
-    predict_probabilities,
-    resolve_device,
-)
+from kergnn.training import Trainer, TrainingState, resolve_device
 
 _CHECKPOINT_SECONDS = 2.0
 
@@ -119,7 +114,7 @@ def resume_run(
         return read_json(out / "results.json")
     state = None
     if (out / "checkpoint.safetensors").is_file():
-        state = _load_checkpoint(out)
+        state = load_checkpoint(out)
     graphs = load_graphs(config.dataset, mirror)
     return _train(config, out, graphs, mirror, reporter or Reporter(), state, resuming=True)
 
@@ -205,14 +200,14 @@ def _train(
         nonlocal saved
         report.epoch(config, state)
         if time.monotonic() - saved >= _CHECKPOINT_SECONDS:
-            _save_checkpoint(out, state)
+            save_checkpoint(out, state)
             saved = time.monotonic()
 
     try:
         trainer.run(after_epoch)
     except KeyboardInterrupt:
         if trainer.state.epoch:
-            _save_checkpoint(out, trainer.state)
+            save_checkpoint(out, trainer.state)
         raise
     batches = make_batches(config, graphs, features, ego)
     return _finish(out, config, trainer, graphs, split, batches)
@@ -280,36 +275,6 @@ def _check_unchanged(out: Path, record: dict[str, Any], dataset: str) -> None:
     }.items():
         if stored.get(key) != record[key]:
             raise DataError(f"{text} that the run in {out} was started with")
-
-
-def _save_checkpoint(out: Path, state: TrainingState) -> None:
-    tensors = {f"weights.{k}": t for k, t in state.weights.items()}
-    if state.best_epoch != state.epoch:  # otherwise they are the same tensors
-        tensors |= {f"best.{k}": t for k, t in state.best_weights.items()}
-    tensors |= {f"optimizer.{k}": t for k, t in state.optimizer.items()}
-    record = {"epoch": state.epoch, "best_epoch": state.best_epoch, "history": state.history}
-    save_tensors(out / "checkpoint.safetensors", tensors, record)
-    write_atomic(out / "metrics.csv", metrics_table(state.history).encode())
-
-
-def _load_checkpoint(out: Path) -> TrainingState:
-    path = out / "checkpoint.safetensors"
-    tensors, record = load_tensors(path)
-
-    def part(prefix: str) -> dict[str, Tensor]:
-        return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
-
-    try:
-        return TrainingState(
-            epoch=record["epoch"],
-            history=record["history"],
-            best_epoch=record["best_epoch"],
-            best_weights=part("best.") or part("weights."),
-            weights=part("weights."),
-            optimizer=part("optimizer."),
-        )
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{path}: not a checkpoint ({error!r})") from None
 
 
 def _read_config(out: Path) -> RunConfig:

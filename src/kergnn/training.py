@@ -10,27 +10,27 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import torch
-from sklearn.metrics import f1_score, roc_auc_score
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kergnn._checks import check_choice, check_integer
-from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
-from kergnn.edgebatches import EdgeBatches
-from kergnn.nn import KerGNN, calibrated_norms
+from kergnn.nn import calibrated_norms
+from kergnn.prediction import (
+    METRICS,
+    Batches,
+    log_loss,
+    metrics,
+    outputs_of,
+    predict_probabilities,
+)
 
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc")
 SCHEDULES = ("halve", "cosine", "constant")
-_EVALUATION_NODES = 20_000
 _CALIBRATION_GRAPHS = 1024
-
-
-Batches: TypeAlias = GraphBatches | EdgeBatches
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,10 @@ class Trainer:
         order = torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]
         with calibrated_norms(self.model):
             if self.graphs.task == "node":
-                _logits(self.model, self.batches, self.train_part)
+                outputs_of(self.model, self.batches, self.train_part)
             else:
                 for which in torch.split(self.train_part[order], self.config.batch_size):
-                    _logits(self.model, self.batches, which, whole=True)
+                    outputs_of(self.model, self.batches, which, whole=True)
 
     def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield logits and classes, batch after batch, in an order drawn for this epoch."""
@@ -262,64 +262,6 @@ def learning_rate(config: RunConfig, epoch: int) -> float:
     if config.schedule == "cosine":
         return config.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / config.epochs))
     return config.learning_rate
-
-
-def predict_probabilities(model: nn.Module, batches: Batches, which: Tensor) -> Tensor:
-    """Return the class probabilities of the graphs (or nodes) ``which``: (len(which), classes)."""
-    model.eval()
-    with torch.no_grad():
-        return _logits(model, batches, which).softmax(1).cpu()
-
-
-def embeddings(model: KerGNN, batches: Batches, which: Tensor) -> Tensor:
-    """Return what the head of the model sees of the graphs (or nodes) ``which``."""
-    model.eval()
-    with torch.no_grad():
-        return _logits(model.embed, batches, which).cpu()
-
-
-def _logits(
-    model: Callable[..., Tensor], batches: Batches, which: Tensor, whole: bool = False
-) -> Tensor:
-    """Return logits; without ``whole``, graphs are cut into pieces that fit into memory."""
-    device = batches.x.device
-    if batches.task == "node":
-        union = batches(torch.arange(len(batches.size), device=device))
-        out: Tensor = model(*union.inputs[:2])[which.to(device)]
-        return out
-    parts = []
-    for chunk in [which] if whole else chunks(which, batches.size.cpu()):
-        batch = batches(chunk.to(device))
-        parts.append(model(*batch.inputs))
-    return torch.cat(parts)
-
-
-def metrics(probabilities: Tensor, y: Tensor) -> dict[str, float]:
-    """Return accuracy, balanced accuracy, macro F1 and, where both of two occur, the ROC-AUC."""
-    predicted, truth = probabilities.argmax(1).numpy(), y.numpy()
-    present = sorted(set(truth.tolist()))
-    recalls = [float((predicted[truth == c] == c).mean()) for c in present]
-    found = {
-        "accuracy": float((predicted == truth).mean()),
-        "balanced_accuracy": sum(recalls) / len(recalls),
-        "macro_f1": float(f1_score(truth, predicted, average="macro", zero_division=0)),
-    }
-    if probabilities.size(1) == 2 and len(present) == 2:
-        found["roc_auc"] = float(roc_auc_score(truth, probabilities[:, 1].numpy()))
-    return found
-
-
-def log_loss(probabilities: Tensor, y: Tensor) -> float:
-    """Return the mean of minus the logarithm of the true classes' probabilities."""
-    chosen = probabilities.gather(1, y.unsqueeze(1)).squeeze(1)
-    return float(-chosen.clamp(min=1e-12).log().mean())
-
-
-def chunks(which: Tensor, size: Tensor) -> list[Tensor]:
-    """Cut a list of graphs into pieces of a bounded number of nodes, at least one graph each."""
-    piece = size[which].cumsum(0) // _EVALUATION_NODES
-    counts = torch.unique_consecutive(piece, return_counts=True)[1].tolist()
-    return list(torch.split(which, counts))
 
 
 def _epoch_seed(seed: int, epoch: int) -> int:

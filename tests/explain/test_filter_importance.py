@@ -114,7 +114,7 @@ def test_the_model_is_left_as_it_was():
 def test_importance_does_not_depend_on_how_graphs_are_cut_into_pieces(monkeypatch):
     model, batches = make()
     whole = filter_importance(model, batches, torch.arange(6), "macro_f1")
-    monkeypatch.setattr("kergnn.training._EVALUATION_NODES", 10)
+    monkeypatch.setattr("kergnn.prediction._NODES_AT_ONCE", 10)
     done = []
     parts = filter_importance(
         model, batches, torch.arange(6), "macro_f1", lambda *numbers: done.append(numbers)

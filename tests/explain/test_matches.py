@@ -96,7 +96,7 @@ def test_the_best_matches_are_those_of_the_largest_kernel_values(monkeypatch):
     which = torch.tensor([4, 0, 2])
     nodes = [n for g in (4, 0, 2) for n in range(start[g], start[g] + sizes[g])]
     for limit in (20_000, 8):  # in one piece, and in several
-        monkeypatch.setattr("kergnn.training._EVALUATION_NODES", limit)
+        monkeypatch.setattr("kergnn.prediction._NODES_AT_ONCE", limit)
         found = best_matches(model, batches, which, count=3)
         features = model.node_features(x, ego)
         for layer, conv in enumerate(model.convs):

@@ -30,6 +30,7 @@ from kergnn.machines import class_ranking, fit_machine, gram_matrix
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
 from kergnn.outputs import software_versions
+from kergnn.prediction import log_loss, metrics, predict_probabilities
 from kergnn.preparation import (
     Development,
     ego_graphs,
@@ -39,7 +40,7 @@ from kergnn.preparation import (
     make_batches,
     prepare_trainer,
 )
-from kergnn.training import Trainer, log_loss, metrics, predict_probabilities
+from kergnn.training import Trainer
 
 Record: TypeAlias = dict[str, Any]
 

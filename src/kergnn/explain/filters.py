@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from kergnn.batches import Batch, GraphBatches
 from kergnn.nn import KerGNN, KerGNNConv
-from kergnn.training import chunks, metrics
+from kergnn.prediction import chunks, metrics
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def filter_importance(
         model: a trained :class:`~kergnn.KerGNN`.
         batches: the graphs, with features and ego-graphs.
         which: positions of graphs (or nodes) with classes, usually the validation part.
-        metric: one of :data:`kergnn.training.METRICS`.
+        metric: one of :data:`kergnn.prediction.METRICS`.
         progress: called with the numbers of graphs (or nodes) done and in all.
     """
     if len(which) == 0:

@@ -15,7 +15,7 @@ from kergnn.batches import GraphBatches, ranges
 from kergnn.data import GraphSet
 from kergnn.explain.filters import filter_layers, layer_values
 from kergnn.nn import KerGNN
-from kergnn.training import chunks
+from kergnn.prediction import chunks
 
 
 @dataclass(frozen=True)

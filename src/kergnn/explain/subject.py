@@ -17,9 +17,9 @@ from kergnn.config import ConfigError
 from kergnn.data import DataError, GraphSet, Split, load_graphs
 from kergnn.explain.layout import label_names
 from kergnn.nn import KerGNN
+from kergnn.prediction import predict_probabilities
 from kergnn.preparation import ego_graphs, find_split, make_batches
 from kergnn.runs import Reporter, TrainedRun, load_run, read_json
-from kergnn.training import predict_probabilities
 
 
 @dataclass(frozen=True)

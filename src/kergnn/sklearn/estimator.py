@@ -26,9 +26,10 @@ from kergnn.data.records import GraphRecord, join
 from kergnn.egographs import EgoGraphs
 from kergnn.models import build_model
 from kergnn.nn import KerGNN, KerGNNConv
+from kergnn.prediction import embeddings, predict_probabilities
 from kergnn.preparation import Development, prepare_trainer, resolve_config
 from kergnn.reporting import reporting
-from kergnn.training import embeddings, predict_probabilities, resolve_device
+from kergnn.training import resolve_device
 
 
 class Filters(NamedTuple):
