@@ -69,7 +69,10 @@ def test_the_number_of_threads_changes_no_bit(kernel, num_threads, monkeypatch):
         assert same_bits(alone, results(kernel, ego, tensors, num_steps=3))
 
 
-def test_all_threads_take_part_and_their_errors_are_raised(num_threads):
+@pytest.mark.parametrize("openmp", [True, False])
+def test_all_threads_take_part_and_their_errors_are_raised(openmp, num_threads, monkeypatch):
+    if not openmp:
+        monkeypatch.setattr(threads, "_openmp", lambda: None)
     num_threads(3)
     barrier = threading.Barrier(3)
     threads.run(lambda: barrier.wait(timeout=60), work=100)  # returns only if three threads meet

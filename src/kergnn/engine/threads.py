@@ -1,21 +1,25 @@
-"""A small pool of plain threads for compiled code that releases the GIL.
+"""Threads for compiled code that releases the GIL: torch's own OpenMP threads, where they are.
 
-Unlike OpenMP this survives a fork, as in the workers of a DataLoader: a child process has none of
-its parent's threads and makes its own pool when it first needs one.
+After a parallel operation OpenMP's threads spin for a while, so a second pool beside torch's would
+fight with it for the cores. A forked child, as a worker of a DataLoader, has none of its parent's
+threads, and OpenMP would wait for them forever: there a pool of plain threads does the work.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import torch
 
 # Below this many multiplications a second thread costs more than it saves.
-_WORK_PER_THREAD = 200_000
+_WORK_PER_THREAD = 50_000
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_forked = False
+_Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def run(function: Callable[[], None], work: int) -> None:
@@ -23,12 +27,37 @@ def run(function: Callable[[], None], work: int) -> None:
 
     Args:
         function: takes units of work until there are none left. So it does not matter when, or
-            whether, another thread gets its turn: torch's own threads may still hold a core.
+            whether, another thread gets its turn.
         work: number of multiplications, roughly.
     """
     num_threads = max(1, min(torch.get_num_threads(), work // _WORK_PER_THREAD))
-    pool = _pool(num_threads) if num_threads > 1 else None
-    futures = [pool.submit(function) for _ in range(num_threads - 1)] if pool else []
+    if num_threads == 1:
+        function()
+    elif (openmp := _openmp()) is None or _forked:
+        _run_in_pool(function, num_threads)
+    else:
+        _run_in_team(openmp, function, num_threads)
+
+
+def _run_in_team(openmp: ctypes.CDLL, function: Callable[[], None], num_threads: int) -> None:
+    """Let OpenMP's threads call ``function``; raise the first error, which C would swallow."""
+    errors: list[BaseException] = []
+
+    def body(_: int) -> None:
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    openmp.GOMP_parallel(_Body(body), None, num_threads, 0)
+    if errors:
+        raise errors[0]
+
+
+def _run_in_pool(function: Callable[[], None], num_threads: int) -> None:
+    """Let the threads of a pool, and the calling one, call ``function``."""
+    pool = _pool(os.getpid(), num_threads)
+    futures = [pool.submit(function) for _ in range(num_threads - 1)]
     try:
         function()
     finally:
@@ -37,9 +66,23 @@ def run(function: Callable[[], None], work: int) -> None:
                 future.result()
 
 
-def _pool(num_threads: int) -> ThreadPoolExecutor:
-    """Return this process's pool; the calling thread takes part too."""
-    key = (os.getpid(), num_threads)
-    if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(num_threads - 1, thread_name_prefix="kergnn")
-    return _pools[key]
+@cache
+def _openmp() -> ctypes.CDLL | None:
+    """Return torch's library with the OpenMP it is linked to, or None if that is not GNU's."""
+    library = ctypes.CDLL(torch._C.__file__)
+    return library if hasattr(library, "GOMP_parallel") else None
+
+
+@cache
+def _pool(process: int, num_threads: int) -> ThreadPoolExecutor:
+    """Return this process's pool, without the calling thread, which takes part too."""
+    return ThreadPoolExecutor(num_threads - 1, thread_name_prefix="kergnn")
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
