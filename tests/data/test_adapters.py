@@ -18,6 +18,7 @@ from kergnn.data import (
     to_grakel,
     to_networkx,
     to_pyg,
+    to_smiles,
 )
 
 # A triangle with a tail, then a node of its own.
@@ -240,18 +241,126 @@ def test_entries_that_are_there_twice_are_summed():
     assert halves.nnz == 4
 
 
-def test_attributes_of_edges_are_dropped_with_a_warning():
+def test_attributes_of_edges_are_kept_with_a_warning():
     weighted = nx.Graph()
     weighted.add_edge(0, 1, weight=0.5, bond="double")
     edge_index = torch.tensor([[0], [1]])
     for graphs, names in (
         ([nx.path_graph(2), weighted, weighted], r"graphs have attributes of edges \('bond', 'wei"),
         ([Data(edge_index=edge_index, edge_attr=torch.ones(1, 3), num_nodes=2)] * 2, "'edge_attr'"),
-        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]] * 2, "'edge labels'"),
+        ([[{(0, 1): 1}, {0: "a", 1: "b"}, {(0, 1): "double"}]] * 2, "'edge_label'"),
     ):
         with pytest.warns(UserWarning, match=names) as found:
             assert as_graphs(graphs).edge_index.tolist()[0][-1] == len(graphs) * 2 - 2
         assert len(found) == 1
+
+
+def bonds():
+    """Two graphs whose edges have a label, a number, a list and something only one edge has."""
+    first, second = nx.Graph(), nx.path_graph(2)
+    first.add_edge(1, 0, bond="double", length=1.5, direction=[0.0, 1.0])
+    first.add_edge(1, 2, bond="single", length=2, direction=[1.0, 0.5], note=("any", {"thing": 1}))
+    first.add_edge(3, 3, bond="loop", length=0.5, direction=[0.0, 0.0])
+    nx.set_edge_attributes(second, {(0, 1): {"bond": "single", "length": 0.25}})
+    return [nx.convert_node_labels_to_integers(first), nx.empty_graph(2), second]
+
+
+def edge_table(graph):
+    return {frozenset((a, b)): values for a, b, values in graph.edges(data=True)}
+
+
+KEPT = "ignore:graphs have attributes of edges:UserWarning"
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_edges_of_networkx_keep_their_attributes():
+    graphs = as_graphs(bonds())
+    for before, after in zip(bonds(), to_networkx(graphs), strict=True):
+        assert edge_table(before) == edge_table(after)
+    assert edge_table(to_networkx(graphs.select(torch.tensor([1, 2])))[1]) == edge_table(bonds()[2])
+    assert edge_table(to_networkx(as_graphs([graphs[2], graphs]))[1]) == edge_table(bonds()[0])
+    bare = bonds()
+    for graph in bare:
+        for values in edge_table(graph).values():
+            values.clear()
+    assert as_graphs(bare).edge_values == {}
+    assert as_graphs(bare).fingerprint == graphs.fingerprint
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_edges_of_pyg_keep_their_attributes():
+    edge_index = torch.tensor([[1, 0, 2, 2], [0, 1, 1, 2]])
+    both = torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]])
+    given = Data(edge_index=edge_index, num_nodes=3)
+    given.edge_attr = torch.tensor([[10.0, 1], [1.5, 10], [21, 12], [22, 22]])
+    given.edge_weight = torch.tensor([10, 1, 21, 22], dtype=torch.float64)
+    given.edge_type = ["b", "a", "c", "loop"]
+    back = to_pyg(as_graphs([given]))[0]
+    assert torch.equal(back.edge_index, both)
+    # A direction of its own keeps its value; the one that was not given has that of the other.
+    assert back.edge_attr.tolist() == [[1.5, 10], [10, 1], [21, 12], [21, 12], [22, 22]]
+    assert (back.edge_attr.dtype, back.edge_weight.dtype) == (torch.float32, torch.float64)
+    assert back.edge_weight.tolist() == [1, 10, 21, 21, 22]
+    assert back.edge_type == ["a", "b", "c", "c", "loop"]
+    again = to_pyg(as_graphs([back]))[0]
+    assert torch.equal(again.edge_attr, back.edge_attr)
+    assert again.edge_type == back.edge_type
+
+    # By way of PyG, and back: a tensor where all are numbers, else a list.
+    other = to_pyg(as_graphs(bonds()))
+    assert other[0].length.tolist() == [1.5, 2, 1.5, 2, 0.5]
+    assert other[0].direction.shape == (5, 2)
+    assert other[2].bond == ["single", "single"]
+    for before, after in zip(bonds(), to_networkx(as_graphs(other)), strict=True):
+        assert edge_table(before) == edge_table(after)
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_edges_of_grakel_keep_their_labels():
+    from grakel import Graph
+
+    labels = {0: "a", 1: "b", 2: "a"}
+    edges = {(0, 1): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 1): 1.0}
+    kinds = {(0, 1): "double", (1, 0): "reverse", (1, 2): 3, (2, 1): 3}
+    for graph in ([edges, labels, kinds], Graph(edges, labels, kinds)):
+        assert to_grakel(as_graphs([graph]))[0][2] == kinds
+    matrix = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    half = to_grakel(as_graphs([[matrix, None, {(1, 0): "double"}]]))[0]
+    assert half[1:] == [None, {(0, 1): "double", (1, 0): "double"}]
+    assert to_grakel(as_graphs([half]))[0] == half
+    with pytest.raises(
+        DataError, match=r"graphs\[0\]: there is a label for \(0, 2\), which is not"
+    ):
+        as_graphs([[edges, labels, {(0, 2): "none"}]])
+    with pytest.raises(
+        DataError, match="graphs has 'bond', 'length', 'direction', 'note' of edges"
+    ):
+        to_grakel(as_graphs(bonds()))
+
+
+SMILES = [
+    "CCO",
+    "c1ccccc1[N+](=O)[O-]",
+    "c1cc[nH]c1",
+    "C#N",
+    "[Na+].[Cl-]",
+    "CC(=O)Oc1ccccc1C(=O)O",
+]
+
+
+def test_smiles_round_trip():
+    pytest.importorskip("rdkit", reason="SMILES need RDKit, the extra chem")
+    from rdkit import Chem
+
+    graphs = as_graphs(SMILES, node_labels=["element", "charge", "hydrogens"])
+    assert to_smiles(graphs) == [Chem.CanonSmiles(smiles) for smiles in SMILES]
+    assert list(graphs.ids) == SMILES
+    assert to_smiles(as_graphs(["OCC", "C=C"])) == ["CCO", "C=C"]  # by the usual valences
+    with pytest.raises(DataError, match="graphs has no label 'element' or no edge value 'bond'"):
+        to_smiles(as_graphs([molecule()]))
+    nitro = as_graphs(SMILES[1:2])
+    with pytest.raises(DataError, match=r"graphs\[0\] is no molecule: Explicit valence"):
+        to_smiles(nitro)  # it does not know the charges
 
 
 def test_edge_lists():

@@ -1,6 +1,13 @@
 """Data sets, feature recipes, splits, and the cache of ego-graphs."""
 
-from kergnn.data.adapters import as_graphs, to_adjacency, to_grakel, to_networkx, to_pyg
+from kergnn.data.adapters import (
+    as_graphs,
+    to_adjacency,
+    to_grakel,
+    to_networkx,
+    to_pyg,
+    to_smiles,
+)
 from kergnn.data.catalog import CATALOG, load_graphs, mirror_dir, where_available
 from kergnn.data.features import RECIPES, Features, default_recipe
 from kergnn.data.graphset import DataError, GraphSet, Task
@@ -37,5 +44,6 @@ __all__ = [
     "to_grakel",
     "to_networkx",
     "to_pyg",
+    "to_smiles",
     "where_available",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -39,6 +41,9 @@ class GraphSet:
         label_columns: the names of the L label columns, where they have any.
         attributes: (N, A) continuous node attributes.
         attribute_columns: the names of the A attribute columns; one name may have several.
+        edge_values: by name, E values of the entries of ``edge_index``, None where an edge has
+            none. They are kept for the way back to other libraries: no kernel looks at them, and
+            they are no part of the fingerprint.
         source: where the set was found.
         ids: the graphs' own names, where they have any.
         node_truth: (N,) whether a node belongs to what decides the class, where that is known.
@@ -56,6 +61,7 @@ class GraphSet:
     label_columns: tuple[str, ...] = ()
     attributes: Tensor | None = None
     attribute_columns: tuple[str, ...] = ()
+    edge_values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = ""
     ids: tuple[str, ...] = ()
     node_truth: Tensor | None = None
@@ -102,6 +108,13 @@ class GraphSet:
         return torch.arange(self.num_graphs).repeat_interleave(self.size)
 
     @cached_property
+    def edge_positions(self) -> tuple[Tensor, ...]:
+        """Where in ``edge_index`` the entries of every graph are."""
+        graph_of_edge = self.graph_of[self.edge_index[0]]
+        counts = graph_of_edge.bincount(minlength=self.num_graphs)
+        return torch.split(graph_of_edge.argsort(stable=True), counts.tolist())
+
+    @cached_property
     def simple_edges(self) -> Tensor:
         """(2, E') the edges in both directions, sorted, each once, loops not at all."""
         row, col = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
@@ -129,6 +142,7 @@ class GraphSet:
             y=self.y[kept if self.task == "graph" else node],
             labels=None if self.labels is None else self.labels[node],
             attributes=None if self.attributes is None else self.attributes[node],
+            edge_values={name: values[edge.numpy()] for name, values in self.edge_values.items()},
             ids=tuple(name for name, keep in zip(self.ids, kept.tolist(), strict=False) if keep),
             node_truth=None if self.node_truth is None else self.node_truth[node],
             edge_truth=None if self.edge_truth is None else self.edge_truth[edge],
@@ -139,10 +153,7 @@ class GraphSet:
 
         They carry ``node_truth`` and ``edge_truth`` where the set does.
         """
-        graph_of_edge = self.graph_of[self.edge_index[0]]
-        order = graph_of_edge.argsort(stable=True)
-        counts = graph_of_edge.bincount(minlength=self.num_graphs).tolist()
-        edges = torch.split(self.edge_index[:, order], counts, dim=1)
+        edges = [self.edge_index[:, entries] for entries in self.edge_positions]
         nodes = torch.split(x, self.size.tolist())
         y = torch.split(self.y, 1 if self.task == "graph" else self.size.tolist())
         made = [
@@ -155,8 +166,8 @@ class GraphSet:
             ):
                 data.node_truth = truth
         if self.edge_truth is not None:
-            for data, truth in zip(made, torch.split(self.edge_truth[order], counts), strict=True):
-                data.edge_truth = truth
+            for data, entries in zip(made, self.edge_positions, strict=True):
+                data.edge_truth = self.edge_truth[entries]
         return made
 
     @cached_property

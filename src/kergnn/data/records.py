@@ -24,6 +24,7 @@ class GraphRecord:
         edges: pairs of nodes, counted from 0.
         labels: for every label, by its name, that of every node.
         attributes: for every attribute, by its name, an array (n, width).
+        edge_values: by name, the values of all edges, None where an edge has none.
         id: a name of the graph.
     """
 
@@ -31,6 +32,7 @@ class GraphRecord:
     edges: Sequence[Sequence[int]] | NDArray[np.int64]
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    edge_values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     id: str | None = None
 
 
@@ -65,6 +67,7 @@ def join(
     columns = [encode([v for r in filled for v in r.labels[c]]) for c in filled[0].labels]
     widths = {a: array.shape[1] for a, array in filled[0].attributes.items()}
     attributes = [np.concatenate([r.attributes[a] for r in filled]) for a in widths]
+    edge_columns = dict.fromkeys(name for r in records for name in r.edge_values)
     ids = tuple(r.id for r in records if r.id is not None)
     return GraphSet(
         name=name,
@@ -76,6 +79,7 @@ def join(
         labels=torch.stack([codes for codes, _ in columns], dim=1) if columns else None,
         label_names=tuple(names for _, names in columns),
         attributes=torch.from_numpy(np.concatenate(attributes, axis=1)) if attributes else None,
+        edge_values={name: _edge_column(records, name) for name in edge_columns},
         source=source,
         ids=ids if len(ids) == len(records) else (),
         label_columns=tuple(filled[0].labels),
@@ -101,6 +105,10 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
             edges=edges[g].T.numpy(),
             labels={name: values[start:stop].tolist() for name, values in labels.items()},
             attributes={name: array[start:stop] for name, array in attributes.items()},
+            edge_values={
+                name: values[graphs.edge_positions[g].numpy()]
+                for name, values in graphs.edge_values.items()
+            },
             id=graphs.ids[g] if graphs.ids else None,
         )
         for g, (start, stop) in enumerate(pairwise(ptr))
@@ -109,8 +117,19 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
 
 def local_edges(graphs: GraphSet) -> list[Tensor]:
     """Return the edges (2, E_g) of every graph, between its own nodes counted from 0."""
-    bare = graphs.to_data_list(torch.empty(graphs.num_nodes, 0))
-    return [data.edge_index for data in bare]
+    firsts = graphs.ptr[:-1]
+    return [
+        graphs.edge_index[:, entries] - first
+        for first, entries in zip(firsts, graphs.edge_positions, strict=True)
+    ]
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values of any kind as an array with one dimension."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
 
 
 def class_values(graphs: GraphSet) -> list[str | None]:
@@ -142,6 +161,14 @@ def _describe(record: GraphRecord) -> str:
     labels = [f"label {name!r}" for name in record.labels]
     attributes = [f"attribute {name!r} ({width} numbers)" for name, width in widths.items()]
     return ", ".join(labels + attributes) or "neither labels nor attributes"
+
+
+def _edge_column(records: Sequence[GraphRecord], name: str) -> NDArray[Any]:
+    """Return one value of all edges: as numbers if that is what all graphs have."""
+    parts = [r.edge_values.get(name, np.full(len(r.edges), None)) for r in records]
+    parts = [part for part in parts if len(part)] or parts[:1]
+    alike = len({(part.dtype, part.shape[1:]) for part in parts}) == 1
+    return np.concatenate(parts if alike else [objects(part.tolist()) for part in parts])
 
 
 def _by_name(graphs: GraphSet) -> dict[str, NDArray[np.float64]]:

@@ -11,8 +11,10 @@
 Graphs are undirected and have at most one edge between two nodes: of two one counts, self-loops do
 not count. Directed networkx graphs and matrices that are not symmetric are refused; of a PyG edge
 index and of GraKeL edges either direction counts. Weights in a matrix other than one are refused.
-Attributes of edges are dropped, with a warning, and so are the names of nodes; the order of the
-nodes stays, only those of GraKeL, which have none, are sorted by name.
+Attributes of edges are kept for the way back (those of networkx by name, ``edge_attr`` and what
+else begins with ``edge_`` of PyG, edge labels of GraKeL, ``bond`` of molecules), but no model or
+kernel uses them, and a warning says so. Names of nodes are dropped; the order of the nodes stays,
+only those of GraKeL, which have none, are sorted by name.
 """
 
 from __future__ import annotations
@@ -31,12 +33,20 @@ from kergnn.data.adapters.grakel_graphs import is_edge_list, is_grakel, read_gra
 from kergnn.data.adapters.matrices import read_matrix, to_adjacency
 from kergnn.data.adapters.networkx_graphs import networkx_classes, read_networkx, to_networkx
 from kergnn.data.adapters.pyg import pyg_classes, read_pyg, to_pyg
-from kergnn.data.adapters.smiles import is_molecule, read_molecules
-from kergnn.data.adapters.values import Names, as_name, show
+from kergnn.data.adapters.smiles import is_molecule, read_molecules, to_smiles
+from kergnn.data.adapters.values import Names, as_name, show, warn_unused
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.records import GraphRecord, check_alike, class_values, join, split
 
-__all__ = ["as_graphs", "read_graphs", "to_adjacency", "to_grakel", "to_networkx", "to_pyg"]
+__all__ = [
+    "as_graphs",
+    "read_graphs",
+    "to_adjacency",
+    "to_grakel",
+    "to_networkx",
+    "to_pyg",
+    "to_smiles",
+]
 
 _KNOWN = (
     "networkx graphs, PyG Data, GraKeL graphs, SMILES strings, adjacency matrices or a GraphSet"
@@ -124,6 +134,8 @@ def _read(
     else:
         records = [read_matrix(item, f"graphs[{i}]") for i, item in enumerate(items)]
     check_alike(records)
+    if kind != "a molecule":
+        warn_unused(records)
     return records
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from kergnn.data.adapters.matrices import read_matrix
-from kergnn.data.adapters.values import choose_names, read_columns, show, warn_unused
+from kergnn.data.adapters.values import choose_names, read_columns, show
 from kergnn.data.graphset import DataError, GraphSet
-from kergnn.data.records import GraphRecord, natural_values, split
+from kergnn.data.records import GraphRecord, natural_values, objects, split
 
 
 def is_grakel(item: Any) -> bool:
@@ -43,26 +43,26 @@ def is_edge_list(item: Any) -> bool:
 def read_grakel(graphs: Sequence[Any]) -> list[GraphRecord]:
     """Read graphs; strings and integers are node labels, numbers and lists are attributes.
 
-    Nodes are sorted by their names, and an edge counts whichever direction is given.
+    Nodes are sorted by their names, and an edge, or its label, counts whichever direction is given.
     """
-    full = (g for g in graphs if isinstance(g, list | tuple) and len(g) == 3)
-    warn_unused("edge labels" for graph in full if graph[2] and not is_edge_list(graph))
     parts = [_parts(graph, f"graphs[{i}]") for i, graph in enumerate(graphs)]
-    tables = [[{"label": v} for v in values] for _, _, _, values in parts]
+    tables = [[{"label": value} for value in part.labels] for part in parts]
     # What is a label in one graph and an attribute in another is an attribute.
     names = choose_names(tables, None, None)
     records = []
-    for i, (nodes, edges, given, _) in enumerate(parts):
-        columns = read_columns(tables[i], nodes, *names, f"graphs[{i}]") if given else ({}, {})
-        records.append(GraphRecord(len(nodes), edges, *columns))
+    for i, (table, part) in enumerate(zip(tables, parts, strict=True)):
+        columns = read_columns(table, part.nodes, *names, f"graphs[{i}]") if table else ({}, {})
+        values = {"edge_label": objects(part.edge_labels)} if part.edge_labels else {}
+        records.append(GraphRecord(len(part.nodes), part.edges, *columns, values))
     return records
 
 
 def to_grakel(graphs: GraphSet) -> list[list[Any]]:
     """Return ``[edges, node labels]`` of every graph: a dictionary of dictionaries and another.
 
-    Where nodes have no labels, their attributes stand in their place, as GraKeL takes them; of two
-    labels, or labels and attributes, GraKeL can hold only one, so such sets are refused.
+    A third has the values of edges, where there are any. Where nodes have no labels, their
+    attributes stand in their place, as GraKeL takes them; of two labels, or labels and attributes,
+    GraKeL can hold only one, so such sets are refused.
     """
     names = [natural_values(values) for values in graphs.label_names]
     attributes = 0 if graphs.attributes is None else 1
@@ -70,6 +70,11 @@ def to_grakel(graphs: GraphSet) -> list[list[Any]]:
         raise DataError(
             f"{graphs.name} has {len(names)} labels a node{' and attributes' * attributes}: GraKeL "
             "can hold one label, or attributes"
+        )
+    if len(graphs.edge_values) > 1:
+        raise DataError(
+            f"{graphs.name} has {', '.join(map(repr, graphs.edge_values))} of edges: GraKeL can "
+            "hold one label of an edge"
         )
     made: list[list[Any]] = []
     for record in split(graphs):
@@ -82,27 +87,46 @@ def to_grakel(graphs: GraphSet) -> list[list[Any]]:
             values = {node: translate[label] for node, label in enumerate(own)}
         for array in record.attributes.values():
             values = dict(enumerate(array.tolist()))
-        made.append([edges, values] if values else [edges])
+        graph: list[Any] = [edges, values] if values else [edges]
+        for column in record.edge_values.values():
+            graph = [edges, values or None, _both_ways(record.edges, column.tolist())]
+        made.append(graph)
     return made
 
 
-def _parts(
-    graph: Any, where: str
-) -> tuple[list[Any], list[tuple[int, int]] | Any, bool, list[Any]]:
-    """Return the nodes, the edges by position, whether there are labels, and these."""
+def _both_ways(edges: Any, values: Sequence[Any]) -> dict[tuple[int, int], Any]:
+    """Return the value of every edge in its own direction, and in the other if that has none."""
+    own = {(int(a), int(b)): v for (a, b), v in zip(edges, values, strict=True) if v is not None}
+    return {(b, a): v for (a, b), v in own.items()} | own
+
+
+class _Parts(NamedTuple):
+    """A graph of GraKeL: its nodes, its edges by their positions, labels of both, if any."""
+
+    nodes: list[Any]
+    edges: Any
+    labels: list[Any]
+    edge_labels: list[Any]
+
+
+def _parts(graph: Any, where: str) -> _Parts:
     if type(graph).__module__.startswith("grakel."):
         own = deepcopy(graph)  # the format is changed in place
         own.change_format("dictionary")
-        graph = [own.edge_dictionary, own.get_labels(purpose="dictionary", return_none=True)]
-    if isinstance(graph, list | tuple) and not is_edge_list(graph):
-        edges, labels = graph[0], (graph[1] if len(graph) > 1 else None) or {}
-    else:
-        edges, labels = graph, {}
+        kinds = ("vertex", "edge")
+        graph = [
+            own.edge_dictionary,
+            *(own.get_labels(k, purpose="dictionary", return_none=True) for k in kinds),
+        ]
+    if not isinstance(graph, list | tuple) or is_edge_list(graph):
+        graph = [graph]
+    edges, labels, edge_labels = (*graph, None, None)[:3]
+    labels, edge_labels = labels or {}, edge_labels or {}
     if isinstance(edges, np.ndarray) or sp.issparse(edges):
         record = read_matrix(edges, where)
-        nodes, pairs = list(range(record.num_nodes)), record.edges
-        values = _labels_of(nodes, labels, where)
-        return nodes, pairs, bool(labels), values
+        nodes, named = list(range(record.num_nodes)), [(int(a), int(b)) for a, b in record.edges]
+        own_labels = _labels_of(nodes, labels, where)
+        return _Parts(nodes, record.edges, own_labels, _edge_labels_of(named, edge_labels, where))
     named = list(_edges(edges, where))
     found = {node for edge in named for node in edge} | set(labels)
     if isinstance(edges, Mapping) and not _is_pairs(edges):
@@ -110,7 +134,8 @@ def _parts(
     nodes = _ordered(found)
     position = {node: i for i, node in enumerate(nodes)}
     pairs = [(position[a], position[b]) for a, b in named]
-    return nodes, pairs, bool(labels), _labels_of(nodes, labels, where)
+    own_labels = _labels_of(nodes, labels, where)
+    return _Parts(nodes, pairs, own_labels, _edge_labels_of(named, edge_labels, where))
 
 
 def _labels_of(nodes: list[Any], labels: Mapping[Any, Any], where: str) -> list[Any]:
@@ -118,6 +143,16 @@ def _labels_of(nodes: list[Any], labels: Mapping[Any, Any], where: str) -> list[
     if unknown:
         raise DataError(f"{where}: there is a label for {unknown[0]!r}, which is not a node")
     return [labels.get(node) for node in nodes] if labels else []
+
+
+def _edge_labels_of(
+    edges: list[tuple[Any, Any]], labels: Mapping[Any, Any], where: str
+) -> list[Any]:
+    known = set(edges) | {(b, a) for a, b in edges}
+    unknown = [pair for pair in labels if pair not in known]
+    if unknown:
+        raise DataError(f"{where}: there is a label for {unknown[0]!r}, which is not an edge")
+    return [labels.get((a, b), labels.get((b, a))) for a, b in edges] if labels else []
 
 
 def _edges(edges: Any, where: str) -> Iterable[tuple[Any, Any]]:

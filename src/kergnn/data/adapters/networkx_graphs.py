@@ -1,4 +1,4 @@
-"""networkx graphs, with node attributes by name."""
+"""networkx graphs, with attributes of nodes and edges by name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import networkx as nx
 
-from kergnn.data.adapters.values import Names, choose_names, read_columns, warn_unused
+from kergnn.data.adapters.values import Names, choose_names, read_columns
 from kergnn.data.graphset import DataError, GraphSet
-from kergnn.data.records import GraphRecord, class_values, natural_values, split
+from kergnn.data.records import GraphRecord, class_values, natural_values, objects, split
 
 
 def read_networkx(
@@ -22,8 +22,6 @@ def read_networkx(
                 f"graphs[{i}] is directed: edges have no direction here; graph.to_undirected() "
                 "drops it"
             )
-    edges_of_all = (values for graph in graphs for *_, values in graph.edges(data=True))
-    warn_unused(str(name) for values in edges_of_all for name in values)
     tables = [[_named(values, task) for _, values in graph.nodes(data=True)] for graph in graphs]
     labels, attributes = choose_names(tables, node_labels, node_attributes)
     records = []
@@ -31,7 +29,7 @@ def read_networkx(
         columns = read_columns(table, graph, labels, attributes, f"graphs[{i}]")
         position = {node: k for k, node in enumerate(graph)}
         edges = [(position[a], position[b]) for a, b in graph.edges()]
-        records.append(GraphRecord(graph.number_of_nodes(), edges, *columns))
+        records.append(GraphRecord(len(position), edges, *columns, _edge_values(graph)))
     return records
 
 
@@ -46,8 +44,9 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     """Return the graphs as networkx graphs with the nodes 0, 1, 2, ...
 
     Nodes have their labels and attributes by name (``label`` and ``attributes`` where they have no
-    names); labels and classes that are all integers are integers. The class is ``graph.graph["y"]``
-    or, where nodes have classes, their ``"y"``. An id is ``graph.graph["id"]``.
+    names); labels and classes that are all integers are integers. So have edges; of two entries
+    for one edge the last counts. The class is ``graph.graph["y"]`` or, where nodes have classes,
+    their ``"y"``. An id is ``graph.graph["id"]``.
     """
     made, classes = [], natural_values(class_values(graphs))
     vocabulary = _vocabulary(graphs)
@@ -55,7 +54,11 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     for g, record in enumerate(split(graphs)):
         graph = nx.Graph() if record.id is None else nx.Graph(id=record.id)
         graph.add_nodes_from(range(record.num_nodes))
-        graph.add_edges_from((int(a), int(b)) for a, b in record.edges)
+        edges = [(int(a), int(b)) for a, b in record.edges]
+        graph.add_edges_from(edges)
+        for name, column in record.edge_values.items():
+            own = {e: v for e, v in zip(edges, column.tolist(), strict=True) if v is not None}
+            nx.set_edge_attributes(graph, own, name)
         for name, values in record.labels.items():
             natural = {node: vocabulary[name][value] for node, value in enumerate(values)}
             nx.set_node_attributes(graph, natural, name)
@@ -65,8 +68,8 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
         if graphs.task == "graph" and classes[g] is not None:
             graph.graph["y"] = classes[g]
         if graphs.task == "node":
-            own = classes[first : first + record.num_nodes]
-            known = {node: value for node, value in enumerate(own) if value is not None}
+            classes_here = classes[first : first + record.num_nodes]
+            known = {node: value for node, value in enumerate(classes_here) if value is not None}
             nx.set_node_attributes(graph, known, "y")
         first += record.num_nodes
         made.append(graph)
@@ -80,6 +83,13 @@ def _vocabulary(graphs: GraphSet) -> dict[str, dict[str, Any]]:
         column: dict(zip(names, natural_values(names), strict=True))
         for column, names in zip(columns, graphs.label_names, strict=True)
     }
+
+
+def _edge_values(graph: nx.Graph) -> dict[str, Any]:
+    """Return the attributes of all edges by name."""
+    table = [values for *_, values in graph.edges(data=True)]
+    names = dict.fromkeys(name for values in table for name in values)
+    return {str(name): objects([values.get(name) for values in table]) for name in names}
 
 
 def _named(values: dict[Any, Any], task: str) -> dict[str, Any]:

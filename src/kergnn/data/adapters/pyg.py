@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from kergnn._checks import check_edge_index
-from kergnn.data.adapters.values import Names, as_name, names_of, show, warn_unused
+from kergnn.data.adapters.values import Names, as_name, names_of, show
 from kergnn.data.graphset import LARGEST, DataError, GraphSet
-from kergnn.data.records import GraphRecord, natural_values, split
+from kergnn.data.records import GraphRecord, natural_values, objects, split
 
 
 def read_pyg(
@@ -34,8 +34,6 @@ def read_pyg(
     else:
         labels = names_of(node_labels, "node_labels")
         attributes = names_of(node_attributes, "node_attributes")
-    unused = ("edge_attr", "edge_weight")
-    warn_unused(name for data in graphs for name in unused if name in data)
     records = []
     for i, data in enumerate(graphs):
         where, n = f"graphs[{i}]", data.num_nodes
@@ -50,7 +48,7 @@ def read_pyg(
             columns |= _labels(_rows(data, name, n, where), name, where)
         arrays = {name: _numbers(_rows(data, name, n, where), name, where) for name in attributes}
         edges = data.edge_index.detach().cpu().numpy().T
-        records.append(GraphRecord(n, edges, columns, arrays))
+        records.append(GraphRecord(n, edges, columns, arrays, _edge_values(data)))
     return records
 
 
@@ -73,7 +71,8 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     its own name, and ``node_labels`` lists these names, so that :func:`~kergnn.as_graphs` finds
     them. ``y`` is the class: its name if all names are integers, else its position in
     ``class_names``. It is left out where no class is known, and NaN for the single nodes without a
-    class. Edges have both directions, each once, self-loops once.
+    class. Edges have both directions, each once, self-loops once; what is known of edges is a
+    tensor or a list of its own name, and ``edge_values`` lists these names.
     """
     numbers = [n for n in natural_values(graphs.class_names) if isinstance(n, int)]
     whole = len(numbers) == len(graphs.class_names)
@@ -81,9 +80,15 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     parts = torch.split(graphs.y, 1 if graphs.task == "graph" else graphs.size.tolist())
     made = []
     for record, own in zip(split(graphs), parts, strict=True):
-        row, col = torch.as_tensor(np.asarray(record.edges).reshape(-1, 2)).T
-        both = torch.stack([torch.cat([row, col]), torch.cat([col, row])])
-        data = Data(edge_index=torch.unique(both, dim=1), num_nodes=record.num_nodes)
+        row, col = np.asarray(record.edges, dtype=np.int64).reshape(-1, 2).T
+        both = np.stack([np.append(row, col), np.append(col, row)])
+        # The first of equal entries is the given one, which comes before the mirrored one.
+        edge_index, first = np.unique(both, axis=1, return_index=True)
+        data = Data(edge_index=torch.from_numpy(edge_index), num_nodes=record.num_nodes)
+        for name, column in record.edge_values.items():
+            data[name] = _as_tensor(column[first % max(len(row), 1)])
+        if record.edge_values:
+            data.edge_values = list(record.edge_values)
         known = own >= 0
         if known.any():
             # -1 is the zero at the end.
@@ -99,6 +104,36 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
             data.node_labels = list(record.labels)
         made.append(data)
     return made
+
+
+def _edge_values(data: Data) -> dict[str, Any]:
+    """Return what ``edge_values`` names and what begins with ``edge_``, if it is of all edges."""
+    found = {}
+    for name, values in data.to_dict().items():
+        ours = name in (data.get("edge_values") or ()) or name.startswith("edge_")
+        if (
+            name in ("edge_index", "edge_values")
+            or not ours
+            or not isinstance(values, list | Tensor)
+        ):
+            continue
+        if len(values) == data.num_edges:
+            known = values.detach().cpu().numpy() if isinstance(values, Tensor) else objects(values)
+            found[name] = known
+    return found
+
+
+def _as_tensor(column: np.ndarray[Any, Any]) -> Tensor | list[Any]:
+    """Return numbers, or rows of numbers, as a tensor, anything else as a list."""
+    if column.dtype.kind not in "biuf":
+        try:
+            array = np.array(column.tolist())
+        except ValueError:  # rows of different lengths
+            return list(column.tolist())
+        if array.dtype.kind not in "biuf":
+            return list(column.tolist())
+        column = array
+    return torch.from_numpy(column)
 
 
 def _rows(data: Data, name: str, num_nodes: int, where: str) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from kergnn._checks import check_choice
 from kergnn.data.adapters.values import Names, names_of
-from kergnn.data.graphset import DataError
-from kergnn.data.records import GraphRecord
+from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.records import GraphRecord, objects, split
 
 _LABELS: dict[str, Callable[[Any], Any]] = {
     "element": lambda atom: atom.GetSymbol(),
@@ -28,30 +28,76 @@ def read_molecules(molecules: Sequence[Any], node_labels: Names) -> list[GraphRe
 
     Nodes have the label ``element`` or those that ``node_labels`` names of ``element``, ``charge``,
     ``aromatic`` and ``hydrogens`` (how many are bound). Hydrogens that SMILES does not write are no
-    nodes; bonds lose their kind, and atoms and bonds their stereochemistry.
+    nodes. The kind of a bond is kept as the edge value ``bond``; the id of a graph is its SMILES,
+    which also knows the stereochemistry.
     """
     names = ["element"] if node_labels is None else names_of(node_labels, "node_labels")
     for name in names:
         check_choice("node_labels of molecules", name, _LABELS)
-    return [_record(_parsed(m, i), names) for i, m in enumerate(molecules)]
+    return [_record(m, _parsed(m, i), names) for i, m in enumerate(molecules)]
+
+
+def to_smiles(graphs: GraphSet) -> list[str]:
+    """Return the graphs as SMILES, written by RDKit in its canonical form.
+
+    Needed are the label ``element`` of nodes and the value ``bond`` of edges. Charges and hydrogens
+    are those of the labels ``charge`` and ``hydrogens``, or else what is usual for the element, so
+    that ``as_graphs(smiles, node_labels=["element", "charge", "hydrogens"])`` keeps all but the
+    stereochemistry.
+    """
+    if "element" not in graphs.label_columns or "bond" not in graphs.edge_values:
+        raise DataError(f"{graphs.name} has no label 'element' or no edge value 'bond'")
+    return [_written(record, f"graphs[{i}]") for i, record in enumerate(split(graphs))]
 
 
 def _parsed(molecule: Any, position: int) -> Any:
     if not isinstance(molecule, str):
         return molecule
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError:
-        raise ImportError("SMILES strings need RDKit: pip install 'kergnn[chem]'") from None
-    with rdBase.BlockLogs():
-        parsed = Chem.MolFromSmiles(molecule)
+    chem = _rdkit()
+    with chem.rdBase.BlockLogs():
+        parsed = chem.MolFromSmiles(molecule)
     if parsed is None:
         raise DataError(f"graphs[{position}] is {molecule[:60]!r}: RDKit cannot read it as SMILES")
     return parsed
 
 
-def _record(molecule: Any, names: list[str]) -> GraphRecord:
+def _rdkit() -> Any:
+    try:
+        from rdkit import Chem
+    except ImportError:
+        raise ImportError("SMILES strings need RDKit: pip install 'kergnn[chem]'") from None
+    return Chem
+
+
+def _record(given: Any, molecule: Any, names: list[str]) -> GraphRecord:
     atoms = list(molecule.GetAtoms())
     labels = {name: [str(_LABELS[name](atom)) for atom in atoms] for name in names}
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
-    return GraphRecord(len(atoms), bonds, labels)
+    bonds = list(molecule.GetBonds())
+    edges = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
+    kinds = objects([str(bond.GetBondType()) for bond in bonds])
+    name = given if isinstance(given, str) else None
+    return GraphRecord(len(atoms), edges, labels, edge_values={"bond": kinds}, id=name)
+
+
+def _written(record: GraphRecord, where: str) -> str:
+    chem = _rdkit()
+    molecule = chem.RWMol()
+    for i, element in enumerate(record.labels["element"]):
+        atom = chem.Atom(element)
+        if "charge" in record.labels:
+            atom.SetFormalCharge(int(record.labels["charge"][i]))
+        if "hydrogens" in record.labels:
+            atom.SetNumExplicitHs(int(record.labels["hydrogens"][i]))
+            atom.SetNoImplicit(True)
+        molecule.AddAtom(atom)
+    for (a, b), kind in zip(record.edges, record.edge_values["bond"], strict=True):
+        molecule.AddBond(int(a), int(b), chem.BondType.names[kind])
+        if kind == "AROMATIC":
+            for atom in (int(a), int(b)):
+                molecule.GetAtomWithIdx(atom).SetIsAromatic(True)
+    try:
+        with chem.rdBase.BlockLogs():
+            chem.SanitizeMol(molecule)
+    except ValueError as error:
+        raise DataError(f"{where} is no molecule: {error}") from None
+    return str(chem.MolToSmiles(molecule))

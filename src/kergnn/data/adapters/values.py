@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kergnn.data.graphset import LARGEST, DataError
+from kergnn.data.records import GraphRecord
 
 # The values of every node of a graph, by the names of labels or attributes.
 Table: TypeAlias = Sequence[Mapping[str, Any]]
@@ -107,11 +108,16 @@ def read_columns(
     return {name: found[name] for name in labels}, arrays
 
 
-def warn_unused(names: Iterable[str]) -> None:
+def warn_unused(records: Sequence[GraphRecord]) -> None:
     """Say once that some graphs have attributes of edges, which no kernel here looks at."""
-    found = ", ".join(repr(name) for name in sorted(set(names)))
-    if found:
-        warnings.warn(f"graphs have attributes of edges ({found}): they are not used", stacklevel=2)
+    names = {name for record in records for name in record.edge_values}
+    if names:
+        found = ", ".join(map(repr, sorted(names)))
+        warnings.warn(
+            f"graphs have attributes of edges ({found}): they are kept, but models and kernels do "
+            "not use them",
+            stacklevel=2,
+        )
 
 
 def show(value: Any) -> str:
