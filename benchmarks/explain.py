@@ -39,11 +39,11 @@ from kergnn.data import Split, ground_truth, load_graphs
 from kergnn.data.motifs import MOTIFS, motif_graph
 from kergnn.data.store import cache_dir, write_atomic
 from kergnn.explain import explain
+from kergnn.explain.fidelity import fidelity_scores
 from kergnn.explain.filters import filter_graphs
 from kergnn.explain.matches import structures
 from kergnn.explain.metrics import (
     existence_rate,
-    fidelity_scores,
     recovered,
     redundancy,
     stability,

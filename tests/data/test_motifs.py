@@ -1,12 +1,13 @@
 from dataclasses import replace
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 
 from kergnn.data import ba_2motifs, ground_truth, hexagons, load_graphs, planted, where_available
 from kergnn.data.graphset import GraphSet
-from kergnn.data.motifs import MOTIFS, motif_graph
+from kergnn.data.motifs import MOTIFS, _rewired, motif_graph
 
 
 def as_networkx(graphs, g, truth=False):
@@ -72,7 +73,21 @@ def test_graphs_without_noise_stay_as_they_are():
     assert made == ["38f0a17beddc3566", "6d001a32073d6e0d", "1f237cfd0155b043", "9b126094ef341ee0"]
 
 
-def test_rewiring_keeps_all_degrees():
+def test_rewiring_keeps_the_degree_of_every_node():
+    random = np.random.default_rng(0)
+    graph = nx.disjoint_union(nx.path_graph(12), nx.cycle_graph(6))
+    graph.add_edge(3, 12)
+    made = [_rewired(graph, 12, random) for _ in range(20)]
+    made = [other for other in made if other is not None]
+    assert made
+    for other in made:
+        assert dict(other.degree) == dict(graph.degree)
+        assert nx.is_connected(other)
+        assert sum(min(e) >= 12 for e in other.edges) < 6
+    assert len({frozenset(map(frozenset, other.edges)) for other in made}) > 1
+
+
+def test_classes_have_equal_degrees():
     """Over many graphs the two classes have the same mean number of nodes of each degree."""
     graphs = planted("house", num_graphs=100)
     counts = [
@@ -116,6 +131,9 @@ def test_nitro_and_amino_groups_of_mutagens_are_the_truth():
     assert found.node_truth.nonzero().flatten().tolist() == [1, 2, 3, 5, 6, 7]
     assert found.edge_truth.nonzero().flatten().tolist() == [1, 2, 5, 6]
     assert not ground_truth(molecule(elements, bonds, 1)).node_truth.any()
+    # Ammonium has one hydrogen too many.
+    ammonium = ground_truth(molecule([N, H, H, H], [[0, 1], [0, 2], [0, 3]], 0))
+    assert not ammonium.node_truth.any()
 
 
 def test_the_truth_is_known_of_some_sets_only():

@@ -4,7 +4,9 @@ from torch_geometric.data import Data
 
 from kergnn import EgoGraphs, EgoSubgraphs, KerGNN
 from kergnn.explain import edge_contributions, explain, node_contributions
-from kergnn.explain.attribution import METHODS, _ego, _trace
+from kergnn.explain.attribution import METHODS
+from kergnn.explain.contributions import walk_states
+from kergnn.explain.tracing import ego_graphs, trace_forward
 from kergnn.testing import random_graph
 
 
@@ -26,7 +28,8 @@ def make(seed=0, num_nodes=8, **options):
 def share_of_biases(model, data, target, index=None):
     """Every bias times the derivative that hands shares down."""
     biases = [p for name, p in model.named_parameters() if name.endswith("bias")]
-    logit = _trace(model, data.x, _ego(model, data), index, exact=True).outputs.sum(0)[target]
+    trace = trace_forward(model, data.x, ego_graphs(model, data), index, exact=True)
+    logit = trace.outputs.sum(0)[target]
     gradients = torch.autograd.grad(logit, biases, allow_unused=True, materialize_grads=True)
     return sum((b * g).sum() for b, g in zip(biases, gradients, strict=True))
 
@@ -58,16 +61,18 @@ def test_nodes_and_biases_sum_to_the_logit(options):
         assert found.node_contribution.abs().sum() > 0
 
 
-def test_the_shares_of_the_layers_in_the_head_are_exact():
+@pytest.mark.parametrize("readout", ["sum", "mean"])
+def test_the_shares_of_the_layers_in_the_head_are_exact(readout):
     """Taking a little of one node's features away takes the same part of its share away."""
-    model, data = make()
+    model, data = make(readout=readout)
     found = explain(model, data, 1)
     features = model.node_features(data.x, data.edge_index)
     for layer in range(3):
         for node in (0, 5):
             changed = [f.clone() for f in features]
             changed[layer][node] *= 1 - 1e-6
-            logit = model.head(torch.cat([f.sum(0, keepdim=True) for f in changed], dim=1))[0, 1]
+            pooled = [getattr(f, readout)(0, keepdim=True) for f in changed]
+            logit = model.head(torch.cat(pooled, dim=1))[0, 1]
             drop = (found.prediction[0, 1] - logit) / 1e-6
             share = found.layer_contribution[layer, node]
             assert drop.item() == pytest.approx(share.item(), abs=1e-5)
@@ -136,6 +141,25 @@ def test_the_gradient_method_is_input_times_gradient():
     found = explain(model, data, 0, method="gradient")
     expected = (x * gradient).sum(1).detach()
     torch.testing.assert_close(found.node_contribution, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rw", "rw-step"])
+def test_the_gradient_method_of_edges_is_the_derivative_by_their_weights(kernel):
+    options = {"num_layers": 1, "norm": None, "normalize": None, "update": None, "num_steps": 3}
+    model, data = make(kernel=kernel, **options)
+    ego = ego_graphs(model, data)
+    weight = torch.ones(ego.edge_index.size(1), dtype=torch.float64).requires_grad_()
+    filters = model.convs[0].filters()
+    states = walk_states(kernel, data.x, ego, *filters, 3, edge_weight=weight)
+    K = torch.einsum("p,pni->ni", model.convs[0].step_weight, states.values()).relu()
+    logit = model.head(torch.cat([data.x.sum(0), K.sum(0)]).unsqueeze(0))[0, 0]
+    torch.testing.assert_close(logit, model(data.x, data.edge_index)[0, 0])
+    (gradient,) = torch.autograd.grad(logit, weight)
+    ends = ego.index[ego.edge_index]
+    found = explain(model, data, 0, method="gradient")
+    for share, entry in zip(found.edge_contribution, data.edge_index.T, strict=True):
+        same = (ends == entry.unsqueeze(1)).all(0) | (ends == entry.flip(0).unsqueeze(1)).all(0)
+        assert share.item() == pytest.approx(gradient[same].sum().item() / 2, abs=1e-9)
 
 
 def test_shares_follow_the_nodes_and_entries_of_the_edge_index():

@@ -10,16 +10,15 @@ from torch_geometric.data import Data
 from kergnn import KerGNN
 from kergnn.data import hexagons
 from kergnn.explain import explain
+from kergnn.explain.fidelity import fidelity_scores, top_edges
 from kergnn.explain.metrics import (
     existence_rate,
     explanation_metrics,
-    fidelity_scores,
     filter_similarity,
     measure_run,
     recovered,
     redundancy,
     stability,
-    top_edges,
     truth_auc,
 )
 from kergnn.testing import kronecker_kernel
@@ -76,6 +75,13 @@ def test_fidelity_of_a_model_that_needs_all_edges():
     everything = fidelity_scores(model, [found], keep=1.0)
     assert everything.drop == everything.random_drop > scores.drop - 1e-6
     assert everything.negative == 0
+    # Random edges are drawn anew for every graph, and taken out of the graph.
+    random = torch.rand(12, generator=torch.Generator().manual_seed(3))
+    left = data.edge_index[:, top_edges(random, data.edge_index, 0.5) == 0]
+    before, after = (model(data.x, e).softmax(1)[0, 1] for e in (data.edge_index, left))
+    drawn = fidelity_scores(model, [found], keep=0.5, seed=3).random_drop
+    assert drawn == pytest.approx((before - after).item(), abs=1e-6)
+    assert drawn != pytest.approx(scores.drop)
     found.edge_mask = torch.zeros_like(found.edge_mask)
     found.edge_mask[[4, 10]] = 1  # the edge 3-4 alone
     wrong = fidelity_scores(model, [found], keep=0.1)

@@ -60,6 +60,13 @@ def test_mini_batches_give_what_the_whole_graph_gives(kernel, num_hops, num_laye
         assert largest_error(model.reach - 1) > 1e-6
 
 
+def test_an_edge_given_once_counts_in_both_directions():
+    path = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 2, 2], [0, 1, 3]]))
+    batches = list(SeedLoader(path, 1, batch_size=1))
+    assert [batch.n_id.tolist() for batch in batches] == [[0, 1], [0, 1, 2], [1, 2, 3], [2, 3]]
+    assert batches[0].edge_index.tolist() == [[0, 1], [1, 0]]
+
+
 def test_seeds_may_be_a_mask_and_shuffled():
     data = graph()
     data.edge_attr, data.note = torch.ones(data.num_edges, 1), "kept"

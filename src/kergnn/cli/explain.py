@@ -47,6 +47,8 @@ def explain(
         raise typer.BadParameter("a number is missing its option: --graphs 3 17")
     with reporting(quiet=False) as reporter:
         subject = open_run(run, data_mirror, reporter)
+    shown = [*(graphs or []), *(more or [])]
+    subject.check_choice(shown, class_)  # before minutes of measuring
     scores = None
     if metrics:
         from kergnn.explain.metrics import measure_run
@@ -54,6 +56,5 @@ def explain(
         scores = measure_run(subject, out or run, threshold)
         for name, value in scores.items():
             typer.echo(f"{name:<20} {value:.3f}")
-    shown = [*(graphs or []), *(more or [])]
     path = write_report(subject, out or run, threshold, shown, class_, scores)
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, opens in a browser without a network")

@@ -23,9 +23,6 @@ shares on the edges they use: ``edge_contribution``, summed over the layers.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -33,9 +30,8 @@ from torch_geometric.explain import Explanation
 
 from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
-from kergnn.engine.normalize import normalize_values
-from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
-from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+from kergnn.explain.tracing import Trace, ego_graphs, has_evidence, trace_forward
+from kergnn.nn import KerGNN
 
 METHODS = ("walks", "gradient", "readout")
 
@@ -80,7 +76,9 @@ def explain(
     model.eval()
     try:
         with torch.enable_grad():
-            trace = _trace(model, data.x, _ego(model, data), index, exact=method != "gradient")
+            trace = trace_forward(
+                model, data.x, ego_graphs(model, data), index, exact=method != "gradient"
+            )
     finally:
         model.train(was_training)
     logits = trace.outputs.sum(0)
@@ -93,11 +91,10 @@ def explain(
     of_x, of_readout, of_kernels = _gradients(trace, output.sum())
     layer = _layer_shares(model, trace, of_readout, index)
     if method == "readout":
-        nodes = output.detach() if _has_evidence(model) else layer.sum(0)
+        nodes = output.detach() if has_evidence(model) else layer.sum(0)
         ends = nodes[data.edge_index]
-        edges = ends.amin(0) + 0.1 * ends.mean(
-            0
-        )  # both ends count; where one has nothing, the other
+        # Both ends count; where one has nothing, the other decides.
+        edges = ends.amin(0) + 0.1 * ends.mean(0)
         edges = edges.masked_fill(data.edge_index[0] == data.edge_index[1], 0.0)
     else:
         nodes = (trace.x * of_x).sum(1).detach()
@@ -128,143 +125,10 @@ def _checked_method(model: nn.Module, data: Data, index: int | None, method: str
         raise ValueError(f"index is {index!r}: it must be a node, from 0 to {data.num_nodes - 1}")
     if model.task == "graph" and index is not None:
         raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
-    return method or ("readout" if _has_evidence(model) else "walks")
+    return method or ("readout" if has_evidence(model) else "walks")
 
 
-def _has_evidence(model: KerGNN) -> bool:
-    return model.task == "graph" and model.readout == "evidence"
-
-
-@dataclass(frozen=True)
-class _Trace:
-    """One forward pass, with what shares are read from.
-
-    Args:
-        x: the input.
-        features: the nodes' features after every layer.
-        readout: what the head sees of every layer.
-        layers: for every layer and kernel its values and the walks they are made of.
-        ego: the ego-graphs.
-        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) its summands.
-    """
-
-    x: Tensor
-    features: list[Tensor]
-    readout: list[Tensor]
-    layers: list[list[tuple[Tensor, WalkStates | None]]]
-    ego: EgoGraphs
-    outputs: Tensor
-
-
-def _ego(model: KerGNN, data: Data) -> EgoGraphs:
-    if "ego_index" in data:
-        return EgoGraphs.from_data(data)
-    return EgoGraphs.from_edge_index(
-        data.edge_index, data.num_nodes, model.num_hops, model.max_nodes
-    )
-
-
-def _trace(model: KerGNN, x: Tensor, ego: EgoGraphs, index: int | None, exact: bool) -> _Trace:
-    x = x.detach().clone().requires_grad_()
-    features, layers = [x if model.input_map is None else model.input_map(x)], []
-    for conv, norm in zip(model.convs, model.norms, strict=True):
-        assert isinstance(conv, KerGNNConv)
-        values, kept = _layer(conv, features[-1], ego, exact)
-        features.append(_normalized(norm, values).relu())
-        layers.append(kept)
-    if model.task == "node":
-        readout = [f[index : index + 1] for f in features] if index is not None else []
-    elif _has_evidence(model):
-        readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
-    else:
-        readout = [f.sum(0, keepdim=True) for f in features]
-        if model.readout == "mean":
-            readout = [f / max(len(x), 1) for f in readout]
-    first, *head = model.head
-    out = _normalized(first, torch.cat(readout, dim=1))
-    for module in head:
-        out = module(out)
-    if _has_evidence(model):
-        out = out - out.mean(1, keepdim=True)
-    return _Trace(x, features, readout, layers, ego, out)
-
-
-def _layer(
-    conv: KerGNNConv, x: Tensor, ego: EgoGraphs, exact: bool
-) -> tuple[Tensor, list[tuple[Tensor, WalkStates | None]]]:
-    """Return a layer's output and its kernel values, with derivatives that hand shares down."""
-    parts, kept = [], []
-    for group in conv.groups:
-        assert isinstance(group, GraphFilters)
-        K, states = _kernel_values(group, x, ego, conv.num_steps)
-        if exact:
-            # Euler: input times gradient of a homogeneous function is its degree times its value.
-            degree = _degree(group.kernel.name, len(K)).to(K).view(-1, 1, 1)
-            K = K / degree + (K - K / degree).detach()
-        kept.append((K, states))
-        if not group.kernel.walks:
-            parts.append(K.squeeze(0))
-            continue
-        if exact:
-            f = K * proportion(K.detach(), ego.size, group.filter_size, conv.normalize)
-        else:
-            f = normalize_values(K, ego.size, group.filter_size, conv.normalize)
-        parts.append(torch.einsum("p,pni->ni", conv.step_weight.to(K.dtype), f))
-    return conv.updated(x, torch.cat(parts, dim=1)), kept
-
-
-def _kernel_values(
-    group: GraphFilters, x: Tensor, ego: EgoGraphs, num_steps: int
-) -> tuple[Tensor, WalkStates | None]:
-    name = group.kernel.name
-    check_choice("kernel", name, KERNELS)
-    parameters = {key: group.get_parameter(key) for key in group.kernel.parameters}
-    filters = (group.adjacency(), group.attributes)
-    if not group.kernel.walks:
-        return group.kernel.function(x, ego, *filters, num_steps, **parameters), None
-    states = walk_states(name, x, ego, *filters, num_steps, **parameters)
-    return states.values(), states
-
-
-def _degree(kernel: str, terms: int) -> Tensor:
-    """Return the degree of every K_p in the features."""
-    if kernel == "rw-step":
-        return torch.arange(1, terms + 1)
-    return torch.full((terms,), 1 if kernel == "gcn" else 2)
-
-
-def proportion(K: Tensor, size: Tensor, filter_size: int, normalize: str | None) -> Tensor:
-    r"""Return f(K) / K, which at zero is the slope there.
-
-    With q and r of :func:`kergnn.engine.normalize.normalize_values` the root is
-    :math:`r - 0.1 = |q| / (r + 0.1)`, which loses no digits.
-    """
-    if normalize is None:
-        return torch.ones_like(K)
-    scale = (size.to(K.dtype) * filter_size).reciprocal().unsqueeze(-1)
-    if normalize == "size":
-        return scale.expand_as(K)
-    q = (K * scale).abs()
-    ratio = ((q + 0.01).sqrt() + 0.1).reciprocal()
-    if normalize == "log":
-        root = q * ratio
-        tiny = root < 1e-6
-        ratio = ratio * torch.where(tiny, 1.0, root.log1p() / root.masked_fill(tiny, 1.0))
-        ratio = ratio / math.log(2)
-    return ratio * scale
-
-
-def _normalized(norm: nn.Module, h: Tensor) -> Tensor:
-    """Return the norm's output; the deviation of a layer norm has no derivative here."""
-    if isinstance(norm, nn.LayerNorm):
-        centred = h - h.mean(-1, keepdim=True)
-        scale = (centred.detach().square().mean(-1, keepdim=True) + norm.eps).rsqrt()
-        return centred * scale * norm.weight + norm.bias
-    out: Tensor = norm(h)
-    return out
-
-
-def _gradients(trace: _Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+def _gradients(trace: Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Return the derivatives by the input, by what the head sees and by the kernel values."""
     kernel_values = [K for layer in trace.layers for K, _ in layer]
     inputs = [trace.x, *trace.readout, *kernel_values]
@@ -273,7 +137,7 @@ def _gradients(trace: _Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list
 
 
 def _layer_shares(
-    model: KerGNN, trace: _Trace, of_readout: list[Tensor], index: int | None
+    model: KerGNN, trace: Trace, of_readout: list[Tensor], index: int | None
 ) -> Tensor:
     """Return the share of every layer's features of every node in the head: (L + 1, N)."""
     count = len(trace.x)
@@ -286,9 +150,7 @@ def _layer_shares(
     return layer / max(count, 1) if model.readout == "mean" else layer
 
 
-def _edge_shares(
-    trace: _Trace, of_kernels: list[Tensor], edge_index: Tensor, exact: bool
-) -> Tensor:
+def _edge_shares(trace: Trace, of_kernels: list[Tensor], edge_index: Tensor, exact: bool) -> Tensor:
     """Return the share of every entry of ``edge_index`` (E,), summed over layers and kernels."""
     ego, count = trace.ego, len(trace.x)
     row = ego.edge_index[0]

@@ -21,8 +21,9 @@ from torch_geometric.nn import MessagePassing
 
 from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
-from kergnn.explain.attribution import pair_codes, proportion
+from kergnn.explain.attribution import pair_codes
 from kergnn.explain.contributions import KERNELS, walk_states
+from kergnn.explain.tracing import proportion
 from kergnn.kernels.ragged import gather, similarity, sum_members
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
 

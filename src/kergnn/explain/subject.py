@@ -81,6 +81,15 @@ class Subject:
             num_nodes=last - first,
         )
 
+    def check_choice(self, which: Sequence[int], target: str | None) -> None:
+        """Refuse graphs (or nodes) and a class that are not there."""
+        count, names = len(self.graphs.y), self.run.class_names
+        for item in which:
+            if not 0 <= item < count:
+                raise ConfigError(f"graphs has {item}: it must be from 0 to {count - 1}")
+        if target is not None and target not in names:
+            raise ConfigError(f"class is {target!r}: it must be one of {', '.join(names)}")
+
     def typical(self, count: int) -> list[int]:
         """Return some graphs (or nodes) of the test part of every class.
 
@@ -127,12 +136,3 @@ def open_run(path: Path, mirror: Path | None = None, reporter: Reporter | None =
         results=read_json(path / "results.json"),
         history=history,
     )
-
-
-def chosen_items(subject: Subject, which: Sequence[int]) -> list[int]:
-    """Return the graphs (or nodes) to be shown, if they are there."""
-    count = len(subject.graphs.y)
-    for item in which:
-        if not 0 <= item < count:
-            raise ValueError(f"graphs has {item}: it must be from 0 to {count - 1}")
-    return list(dict.fromkeys(which))

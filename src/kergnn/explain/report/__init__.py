@@ -13,13 +13,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from kergnn.config import ConfigError
 from kergnn.data.store import write_atomic
 from kergnn.explain.drawing import draw_filters, draw_graph, label_colors, to_svg
 from kergnn.explain.layout import label_names
 from kergnn.explain.report.content import GraphCard, Layer, graph_cards, shown_layers
 from kergnn.explain.report.pictures import CHART, chart
-from kergnn.explain.subject import Subject, chosen_items
+from kergnn.explain.subject import Subject
 
 _METRICS = {"balanced_accuracy": "balanced accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
 
@@ -77,10 +76,9 @@ def make_report(
     scores: dict[str, Any] | None = None,
 ) -> Report:
     """Return the report, see :func:`write_report`."""
+    subject.check_choice(which, target)
     names = subject.run.class_names
-    if target is not None and target not in names:
-        raise ConfigError(f"class is {target!r}: it must be one of {', '.join(names)}")
-    items = chosen_items(subject, which) or subject.typical(2 if len(names) <= 3 else 1)
+    items = list(dict.fromkeys(which)) or subject.typical(2 if len(names) <= 3 else 1)
     layers = shown_layers(subject, threshold)
     graphs = graph_cards(subject, items, None if target is None else names.index(target))
     html = _page(subject, layers, graphs, threshold, bool(which), scores)
