@@ -76,10 +76,10 @@ def test_fidelity_of_a_model_that_needs_all_edges():
     assert everything.drop == everything.random_drop > scores.drop - 1e-6
     assert everything.negative == 0
     # Random edges are drawn anew for every graph, and taken out of the graph.
-    random = torch.rand(12, generator=torch.Generator().manual_seed(5))
-    left = data.edge_index[:, top_edges(random, data.edge_index, 0.5) == 0]
+    random = torch.rand(12, generator=torch.Generator().manual_seed(0))
+    left = data.edge_index[:, top_edges(random, data.edge_index, 0.17) == 0]
     before, after = (model(data.x, e).softmax(1)[0, 1] for e in (data.edge_index, left))
-    drawn = fidelity_scores(model, [found], keep=0.5, seed=5).random_drop
+    drawn = fidelity_scores(model, [found], keep=0.17, seed=0).random_drop
     assert drawn == pytest.approx((before - after).item(), abs=1e-6)
     assert drawn != pytest.approx(scores.drop)
     found.edge_mask = torch.zeros_like(found.edge_mask)
