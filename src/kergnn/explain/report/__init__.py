@@ -16,7 +16,8 @@ from markupsafe import Markup
 from kergnn.data.store import write_atomic
 from kergnn.explain.drawing import draw_filters, draw_graph, label_colors, to_svg
 from kergnn.explain.layout import label_names
-from kergnn.explain.report.content import GraphCard, Layer, graph_cards, shown_layers
+from kergnn.explain.report.filters import Layer, shown_layers
+from kergnn.explain.report.graphs import GraphCard, graph_cards
 from kergnn.explain.report.pictures import CHART, chart
 from kergnn.explain.subject import Subject
 
