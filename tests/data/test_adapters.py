@@ -20,6 +20,7 @@ from kergnn.data import (
     to_pyg,
     to_smiles,
 )
+from kergnn.data.adapters.values import _warn_once
 
 # A triangle with a tail, then a node of its own.
 EDGES = [(0, 1), (1, 2), (0, 2), (2, 3)]
@@ -255,6 +256,12 @@ def test_attributes_of_edges_are_kept_with_a_warning():
         assert len(found) == 1
 
 
+@pytest.fixture(autouse=True)
+def _warn_again():
+    """The warning comes once a process; every test is its own."""
+    _warn_once.cache_clear()
+
+
 def bonds():
     """Two graphs whose edges have a label, a number, a list and something only one edge has."""
     first, second = nx.Graph(), nx.path_graph(2)
@@ -308,11 +315,63 @@ def test_edges_of_pyg_keep_their_attributes():
 
     # By way of PyG, and back: a tensor where all are numbers, else a list.
     other = to_pyg(as_graphs(bonds()))
-    assert other[0].length.tolist() == [1.5, 2, 1.5, 2, 0.5]
-    assert other[0].direction.shape == (5, 2)
-    assert other[2].bond == ["single", "single"]
+    assert other[0].edge_length.tolist() == [1.5, 2, 1.5, 2, 0.5]
+    assert other[0].edge_direction.shape == (5, 2)
+    assert other[2].edge_bond == ["single", "single"]
     for before, after in zip(bonds(), to_networkx(as_graphs(other)), strict=True):
         assert edge_table(before) == edge_table(after)
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_names_of_nodes_and_edges_do_not_meet_in_pyg():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "A", 1: "B", 2: "C"}, "label")
+    for name in ("label", "edge_index", "y", "x", "edge_attr"):
+        nx.set_edge_attributes(graph, {(0, 1): f"{name}0", (1, 2): f"{name}1"}, name)
+    nx.set_node_attributes(graph, {0: 0.5, 1: 1.5, 2: 2.5}, "charge")
+    nx.set_node_attributes(graph, {n: [n / 2, 1.0] for n in range(3)}, "place")
+    graph.graph |= {"y": "good", "id": "first"}
+    data = to_pyg(as_graphs([graph]))
+    (back,) = to_networkx(as_graphs(data))
+    assert edge_table(back) == edge_table(graph)
+    assert dict(back.nodes(data=True)) == dict(graph.nodes(data=True))
+    assert back.graph["y"] == "good"
+    assert to_networkx(as_graphs([graph]))[0].graph == graph.graph
+    some = as_graphs(data, node_labels=[], node_attributes="place")
+    assert (some.attribute_columns, some.attributes[2].tolist()) == (("place",) * 2, [1, 1])
+    for name in ("y", "edge_kind", "x"):
+        nx.set_node_attributes(graph, "strange", name)
+        with pytest.raises(DataError, match=f"graphs has '{name}', which means something else"):
+            to_pyg(as_graphs([graph], node_labels=[name], node_attributes="charge"))
+    both = nx.Graph([(0, 1, {"attr": 1, "edge_attr": 2})])
+    with pytest.raises(DataError, match="graphs has 'attr', which means something else in PyG"):
+        to_pyg(as_graphs([both]))
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_of_parallel_edges_the_first_counts():
+    graphs = as_graphs([nx.MultiGraph([(0, 1, {"w": 1}), (1, 0, {"w": 2}), (0, 1, {"w": 3})])])
+    assert to_networkx(graphs)[0].edges[0, 1] == {"w": 1}
+    assert to_pyg(graphs)[0].edge_w.tolist()[0] == 1
+    assert to_grakel(graphs)[0][2][0, 1] == 1
+
+
+@pytest.mark.filterwarnings(KEPT)
+def test_rows_of_edges_are_counted():
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    data.edge_label_index = torch.zeros(2, 5)  # not of edges, though it begins so
+    data.edge_attr = torch.ones(2, dtype=torch.bfloat16)
+    assert as_graphs([data]).edge_values["edge_attr"].tolist() == [1, 1]
+    data.edge_attr = torch.ones(3)
+    with pytest.raises(DataError, match=r"graphs\[0\].edge_attr is .* 2 rows, one an edge"):
+        as_graphs([data])
+
+
+def test_what_is_no_set_is_named():
+    for write in (to_networkx, to_pyg, to_grakel, to_adjacency, to_smiles):
+        with pytest.raises(DataError, match="graphs is a list: as_graphs makes a GraphSet of it"):
+            write([nx.path_graph(2)])
+    assert as_graphs([nx.path_graph(2)], [1.0]).class_names == ("1",)
 
 
 @pytest.mark.filterwarnings(KEPT)
@@ -348,6 +407,7 @@ SMILES = [
 ]
 
 
+@pytest.mark.filterwarnings(KEPT)
 def test_smiles_round_trip():
     pytest.importorskip("rdkit", reason="SMILES need RDKit, the extra chem")
     from rdkit import Chem
@@ -355,12 +415,21 @@ def test_smiles_round_trip():
     graphs = as_graphs(SMILES, node_labels=["element", "charge", "hydrogens"])
     assert to_smiles(graphs) == [Chem.CanonSmiles(smiles) for smiles in SMILES]
     assert list(graphs.ids) == SMILES
-    assert to_smiles(as_graphs(["OCC", "C=C"])) == ["CCO", "C=C"]  # by the usual valences
-    with pytest.raises(DataError, match="graphs has no label 'element' or no edge value 'bond'"):
-        to_smiles(as_graphs([molecule()]))
-    nitro = as_graphs(SMILES[1:2])
-    with pytest.raises(DataError, match=r"graphs\[0\] is no molecule: Explicit valence"):
-        to_smiles(nitro)  # it does not know the charges
+    for there in (to_networkx, to_pyg):
+        assert to_smiles(as_graphs(there(graphs))) == to_smiles(graphs)
+    with pytest.raises(DataError, match="graphs has no 'charge': SMILES are written of the labels"):
+        to_smiles(as_graphs(["CC"]))
+    for wrong, message in (
+        ({"element": "Xx"}, "has the element 'Xx', which does not exist"),
+        ({"charge": "x"}, "has the charge 'x': it must be an integer"),
+        ({"hydrogens": 9}, r"is no molecule: Explicit valence"),
+        ({"bond": "single"}, "has the bond 'single': it must be as 'SINGLE'"),
+    ):
+        values = {"element": "C", "charge": 0, "hydrogens": 3, "bond": "SINGLE"} | wrong
+        graph = nx.Graph([(0, 1, {"bond": values.pop("bond")})])
+        graph.add_nodes_from([(0, values), (1, values)])
+        with pytest.raises(DataError, match=rf"graphs\[0\] {message}"):
+            to_smiles(as_graphs([graph]))
 
 
 def test_edge_lists():
@@ -462,11 +531,11 @@ def with_values(**values):
         (nx.DiGraph([(0, 1)]), r"graphs\[0\] is directed: .* graph.to_undirected\(\) drops it"),
         (
             with_values(size=float("nan")),
-            r"graphs\[0\], node 1: 'size' is nan: it must be a finite",
+            r"graphs\[0\], node 1: 'size' is nan: it must be a number",
         ),
         (with_values(size=1e31), "'size' is 1e\\+31"),
         (with_values(size=[1.0, 2.0]), "'size' has 2 numbers where the nodes before have 1"),
-        (with_values(size={"a": 1}), "'size' is {'a': 1}: it must be a finite number"),
+        (with_values(size={"a": 1}), "'size' is {'a': 1}: it must be a number within 1e"),
         (with_values(colour="red"), r"graphs\[0\], node 0 has no 'colour': every node needs one"),
         (with_values(size=None), "node 1 has no 'size'"),
         ([[{0: {1: 2.0}, 1: {0: 2.0}}]], r"graphs\[0\]: edge 0, 1 has weight 2.0"),
@@ -490,12 +559,12 @@ def test_errors_about_names_and_classes(tmp_path):
     graph = molecule()
     for arguments, message in (
         ({"node_labels": "colour"}, r"graphs\[0\], node 'a0' has no 'colour'"),
-        ({"node_labels": "charge"}, "'charge' is 0.0: it must be a string or an integer"),
-        ({"node_attributes": "element"}, "'element' is 'C': it must be a finite number"),
+        ({"node_labels": "charge"}, "'charge' is 0.0: it must be an integer or a printable string"),
+        ({"node_attributes": "element"}, "'element' is 'C': it must be a number within 1e"),
         ({"node_labels": "element", "node_attributes": ["element"]}, "'element' is in node_labels"),
         ({"node_labels": 3}, "node_labels is 3: it must be a name, or a list"),
         ({"y": [1, 2]}, "y has 2 classes, but there are 1 graphs"),
-        ({"y": [0.5]}, r"y\[0\] is 0.5: it must be a string or an integer"),
+        ({"y": [0.5]}, r"y\[0\] is 0.5: it must be an integer or a printable string"),
         ({"y": "bad"}, "y is 'bad': it must be a list of classes"),
     ):
         with pytest.raises(DataError, match=message):

@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Data
 
 from kergnn import EgoGraphs, EgoSubgraphs, KerGNN
-from kergnn.explain import edge_contributions, explain, node_contributions
+from kergnn.explain import attribution, edge_contributions, explain, node_contributions
 from kergnn.explain.attribution import METHODS
 from kergnn.explain.contributions import walk_states
 from kergnn.explain.tracing import ego_graphs, trace_forward
@@ -160,6 +160,27 @@ def test_the_gradient_method_of_edges_is_the_derivative_by_their_weights(kernel)
     for share, entry in zip(found.edge_contribution, data.edge_index.T, strict=True):
         same = (ends == entry.unsqueeze(1)).all(0) | (ends == entry.flip(0).unsqueeze(1)).all(0)
         assert share.item() == pytest.approx(gradient[same].sum().item() / 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("index", [None, 3])
+def test_occlusion_is_what_the_logit_loses_without_an_edge(index, monkeypatch):
+    monkeypatch.setattr(attribution, "_NODES_AT_ONCE", 30)  # several batches
+    model, data = make(task="graph" if index is None else "node", max_nodes=4)
+    model.train()
+    found = explain(model, data, 1, index=index, method="occlusion")
+    assert model.training
+    model.eval()
+    row = index or 0
+    for entry in range(data.num_edges):
+        a, b = data.edge_index[:, entry]
+        ends = data.edge_index
+        gone = ((ends[0] == a) & (ends[1] == b)) | ((ends[0] == b) & (ends[1] == a))
+        before, after = (model(data.x, e)[row, 1] for e in (ends, ends[:, ~gone]))
+        loss = (before - after).item()
+        assert found.edge_contribution[entry].item() == pytest.approx(loss, abs=1e-9)
+    shares = explain(model, data, 1, index=index, method="readout")
+    assert torch.equal(found.node_contribution, shares.node_contribution)
+    assert torch.equal(found.baseline, shares.baseline)
 
 
 def test_shares_follow_the_nodes_and_entries_of_the_edge_index():

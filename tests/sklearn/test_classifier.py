@@ -188,6 +188,8 @@ def test_node_attributes_are_those_of_fit():
         new.nodes[node].update(hint=1, kind="a", other="only here")
     new.nodes[0]["more"] = 1
     assert clf.predict_proba([new]).shape == (1, 2)
+    alone, among = clf.predict_proba([nx.Graph()]), clf.predict_proba([nx.Graph(), new])
+    np.testing.assert_allclose(alone[0], among[0], rtol=1e-6)
     new.nodes[1]["kind"] = "c"
     with pytest.warns(UserWarning, match="has node label 'c', which the model does not know"):
         clf.predict([new])

@@ -98,6 +98,8 @@ class Features:
             unknown: what to do with a node label that the training part did not have: ``"error"``,
                 or ``"zeros"`` for a node without this label.
         """
+        if graphs.num_nodes == 0:  # of what, nobody knows
+            return torch.empty(0, len(self.names))
         made = []
         for part in _parts(self.recipe):
             if part == "label":

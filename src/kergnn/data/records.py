@@ -92,6 +92,8 @@ def split(graphs: GraphSet) -> list[GraphRecord]:
 
     Labels and attributes that have no names are called ``label`` and ``attributes``.
     """
+    if not isinstance(graphs, GraphSet):
+        raise DataError(f"graphs is a {type(graphs).__name__}: as_graphs makes a GraphSet of it")
     ptr, edges = graphs.ptr.tolist(), local_edges(graphs)
     names = graphs.label_columns or _numbered("label", len(graphs.label_names))
     labels: dict[str, NDArray[Any]] = {}

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx as data_to_networkx
 
+from kergnn._checks import check_integer
 from kergnn.explain.filters import Importance, filter_graphs, ranked
 from kergnn.explain.layout import are_atoms, layout
 from kergnn.explain.matches import shape
@@ -147,6 +148,8 @@ def draw_filters(
     """
     layers = filter_graphs(model, threshold, names, frequency)
     colors = label_colors(names or [])
+    if most is not None:
+        check_integer("most", most, minimum=1)
     counts = [len(graphs) if most is None else min(most, len(graphs)) for graphs in layers]
     # One axes for all: an axes for each of many filters takes seconds.
     figure = Figure()

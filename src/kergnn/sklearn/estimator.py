@@ -230,6 +230,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         Of every class about the same share is held out, of a class with one member nothing. Where
         nothing can be held out, all serves both ends.
         """
+        check_choice("early_stopping", self.early_stopping, [True, False])
         fraction = self.validation_fraction
         if not isinstance(fraction, Real) or not 0 < fraction <= 0.5:
             raise ValueError(

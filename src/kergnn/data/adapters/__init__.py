@@ -14,7 +14,8 @@ index and of GraKeL edges either direction counts. Weights in a matrix other tha
 Attributes of edges are kept for the way back (those of networkx by name, ``edge_attr`` and what
 else begins with ``edge_`` of PyG, edge labels of GraKeL, ``bond`` of molecules), but no model or
 kernel uses them, and a warning says so. Names of nodes are dropped; the order of the nodes stays,
-only those of GraKeL, which have none, are sorted by name.
+only those of GraKeL, which have none, are sorted by name. Labels and classes are names: ``True``,
+``1`` and ``"1"`` are the same one, and are given back as integers if all are.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def as_graphs(
     count = len(records) if task == "graph" else sum(r.num_nodes for r in records)
     if given and len(given) != count:
         raise DataError(f"y has {len(given)} classes, but there are {count} {task}s")
-    known = [None if _unknown(v) else as_name(v, f"y[{i}]") for i, v in enumerate(given)]
+    known = [None if _unknown(v) else as_name(_whole(v), f"y[{i}]") for i, v in enumerate(given)]
     return join(name, records, known or [None] * count, task)
 
 
@@ -220,6 +221,11 @@ def _values(y: Any) -> Iterable[Any]:
 
 def _unknown(value: Any) -> bool:
     return value is None or bool(value != value)  # NaN
+
+
+def _whole(value: Any) -> Any:
+    """Return a float that is a whole number as an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_table(graphs: list[Any] | tuple[Any, ...]) -> bool:

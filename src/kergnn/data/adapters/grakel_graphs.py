@@ -64,6 +64,7 @@ def to_grakel(graphs: GraphSet) -> list[list[Any]]:
     attributes stand in their place, as GraKeL takes them; of two labels, or labels and attributes,
     GraKeL can hold only one, so such sets are refused.
     """
+    records = split(graphs)
     names = [natural_values(values) for values in graphs.label_names]
     attributes = 0 if graphs.attributes is None else 1
     if len(names) + attributes > 1:
@@ -77,7 +78,7 @@ def to_grakel(graphs: GraphSet) -> list[list[Any]]:
             "hold one label of an edge"
         )
     made: list[list[Any]] = []
-    for record in split(graphs):
+    for record in records:
         edges: dict[int, dict[int, float]] = {node: {} for node in range(record.num_nodes)}
         for a, b in record.edges:
             edges[int(a)][int(b)] = edges[int(b)][int(a)] = 1.0
@@ -96,7 +97,8 @@ def to_grakel(graphs: GraphSet) -> list[list[Any]]:
 
 def _both_ways(edges: Any, values: Sequence[Any]) -> dict[tuple[int, int], Any]:
     """Return the value of every edge in its own direction, and in the other if that has none."""
-    own = {(int(a), int(b)): v for (a, b), v in zip(edges, values, strict=True) if v is not None}
+    pairs = reversed(list(zip(edges, values, strict=True)))  # of two entries the first counts
+    own = {(int(a), int(b)): v for (a, b), v in pairs if v is not None}
     return {(b, a): v for (a, b), v in own.items()} | own
 
 

@@ -29,7 +29,8 @@ def read_networkx(
         columns = read_columns(table, graph, labels, attributes, f"graphs[{i}]")
         position = {node: k for k, node in enumerate(graph)}
         edges = [(position[a], position[b]) for a, b in graph.edges()]
-        records.append(GraphRecord(len(position), edges, *columns, _edge_values(graph)))
+        name = None if graph.graph.get("id") is None else str(graph.graph["id"])
+        records.append(GraphRecord(len(position), edges, *columns, _edge_values(graph), name))
     return records
 
 
@@ -45,19 +46,21 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
 
     Nodes have their labels and attributes by name (``label`` and ``attributes`` where they have no
     names); labels and classes that are all integers are integers. So have edges; of two entries
-    for one edge the last counts. The class is ``graph.graph["y"]`` or, where nodes have classes,
+    for one edge the first counts. The class is ``graph.graph["y"]`` or, where nodes have classes,
     their ``"y"``. An id is ``graph.graph["id"]``.
     """
+    records = split(graphs)
     made, classes = [], natural_values(class_values(graphs))
     vocabulary = _vocabulary(graphs)
     first = 0
-    for g, record in enumerate(split(graphs)):
+    for g, record in enumerate(records):
         graph = nx.Graph() if record.id is None else nx.Graph(id=record.id)
         graph.add_nodes_from(range(record.num_nodes))
         edges = [(int(a), int(b)) for a, b in record.edges]
         graph.add_edges_from(edges)
         for name, column in record.edge_values.items():
-            own = {e: v for e, v in zip(edges, column.tolist(), strict=True) if v is not None}
+            pairs = reversed(list(zip(edges, column.tolist(), strict=True)))
+            own = {e: v for e, v in pairs if v is not None}
             nx.set_edge_attributes(graph, own, name)
         for name, values in record.labels.items():
             natural = {node: vocabulary[name][value] for node, value in enumerate(values)}

@@ -22,15 +22,15 @@ def read_pyg(
     """Read graphs.
 
     By default labels are what ``node_labels`` of the first graph with nodes names, if there is such
-    an entry, and ``x`` holds attributes, or labels if it holds integers.
+    an entry, and ``x`` holds attributes, or labels if it holds integers; ``node_attributes`` names
+    the columns of ``x``.
     """
     if node_labels is None and node_attributes is None:
-        named = [data.node_labels for data in graphs if data.num_nodes and "node_labels" in data]
-        labels = names_of(named[0], "graphs[0].node_labels") if named else []
+        labels, attributes = _listed(graphs, "node_labels"), _listed(graphs, "node_attributes")
         given = [data.x for data in graphs if data.x is not None]
-        if given and "x" not in labels and all(isinstance(x, Tensor) and _whole(x) for x in given):
-            labels.append("x")
-        attributes = ["x"] if given and "x" not in labels else []
+        if given and not attributes and "x" not in labels:
+            whole = all(isinstance(x, Tensor) and _whole(x) for x in given)
+            (labels if whole else attributes).append("x")
     else:
         labels = names_of(node_labels, "node_labels")
         attributes = names_of(node_attributes, "node_attributes")
@@ -48,7 +48,7 @@ def read_pyg(
             columns |= _labels(_rows(data, name, n, where), name, where)
         arrays = {name: _numbers(_rows(data, name, n, where), name, where) for name in attributes}
         edges = data.edge_index.detach().cpu().numpy().T
-        records.append(GraphRecord(n, edges, columns, arrays, _edge_values(data)))
+        records.append(GraphRecord(n, edges, columns, arrays, _edge_values(data, where)))
     return records
 
 
@@ -58,6 +58,9 @@ def pyg_classes(graphs: Sequence[Data], task: str) -> list[Any]:
     for i, data in enumerate(graphs):
         wanted = 1 if task == "graph" else data.num_nodes
         y = [None] * wanted if data.y is None else _list(data.y)
+        names = data.get("class_names")
+        if names is not None and all(v != v or v in range(len(names)) for v in y):
+            y = [None if v != v else names[v] for v in y]
         if len(y) != wanted:
             raise DataError(f"graphs[{i}].y has {len(y)} values where {wanted} are expected")
         found += y
@@ -67,35 +70,44 @@ def pyg_classes(graphs: Sequence[Data], task: str) -> list[Any]:
 def to_pyg(graphs: GraphSet) -> list[Data]:
     """Return the graphs as PyG ``Data`` objects.
 
-    ``x`` has the attributes in double precision; every label is a tensor, or a list of strings, of
-    its own name, and ``node_labels`` lists these names, so that :func:`~kergnn.as_graphs` finds
-    them. ``y`` is the class: its name if all names are integers, else its position in
-    ``class_names``. It is left out where no class is known, and NaN for the single nodes without a
-    class. Edges have both directions, each once, self-loops once; what is known of edges is a
-    tensor or a list of its own name, and ``edge_values`` lists these names.
+    ``x`` has the attributes in double precision, ``node_attributes`` the names of its columns, if
+    any; every label is a tensor, or a list of strings, of its own name, and ``node_labels`` lists
+    these names, so that :func:`~kergnn.as_graphs` finds them. ``y`` is the class: its name if all
+    names are integers, else its position in ``class_names``. It is left out where no class is
+    known, and NaN for the single nodes without a class. Edges have both directions, each once,
+    self-loops once; what is known of them is a tensor or a list whose name begins with ``edge_``,
+    and ``edge_values`` lists the names. Labels whose names mean something else in PyG are refused.
     """
+    records = split(graphs)
+    _check_names(graphs, records)
     numbers = [n for n in natural_values(graphs.class_names) if isinstance(n, int)]
     whole = len(numbers) == len(graphs.class_names)
     classes = torch.tensor([*(numbers if whole else range(graphs.num_classes)), 0])
     parts = torch.split(graphs.y, 1 if graphs.task == "graph" else graphs.size.tolist())
     made = []
-    for record, own in zip(split(graphs), parts, strict=True):
+    for record, own in zip(records, parts, strict=True):
         row, col = np.asarray(record.edges, dtype=np.int64).reshape(-1, 2).T
         both = np.stack([np.append(row, col), np.append(col, row)])
         # The first of equal entries is the given one, which comes before the mirrored one.
         edge_index, first = np.unique(both, axis=1, return_index=True)
         data = Data(edge_index=torch.from_numpy(edge_index), num_nodes=record.num_nodes)
         for name, column in record.edge_values.items():
-            data[name] = _as_tensor(column[first % max(len(row), 1)])
+            data[_edge_key(name)] = _as_tensor(column[first % max(len(row), 1)])
         if record.edge_values:
             data.edge_values = list(record.edge_values)
         known = own >= 0
         if known.any():
             # -1 is the zero at the end.
             data.y = classes[own] if known.all() else classes[own].double().where(known, torch.nan)
+            if not whole:
+                data.class_names = list(graphs.class_names)
         if record.attributes:
             arrays = list(record.attributes.values())
             data.x = torch.from_numpy(np.concatenate(arrays, axis=1))
+        if graphs.attribute_columns and graphs.attribute_columns != ("x",) * data.num_features:
+            data.node_attributes = [
+                n for n, a in record.attributes.items() for _ in range(a.shape[1])
+            ]
         for i, (name, values) in enumerate(record.labels.items()):
             natural = natural_values(graphs.label_names[i])
             is_number = all(isinstance(v, int) for v in natural)
@@ -106,21 +118,53 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     return made
 
 
-def _edge_values(data: Data) -> dict[str, Any]:
-    """Return what ``edge_values`` names and what begins with ``edge_``, if it is of all edges."""
+def _check_names(graphs: GraphSet, records: Sequence[GraphRecord]) -> None:
+    """Refuse names that PyG, or this module, uses for something else."""
+    labels = records[0].labels if records else {}
+    taken = {"edge_index", "num_nodes", "node_labels", "node_attributes", "class_names", "y"}
+    taken |= set() if graphs.attributes is None else {"x"}
+    wrong = [name for name in labels if name in taken or name.startswith("edge_")]
+    keys = [_edge_key(name) for name in graphs.edge_values]
+    wrong += [name for name in graphs.edge_values if keys.count(_edge_key(name)) > 1]
+    if wrong:
+        raise DataError(f"{graphs.name} has {wrong[0]!r}, which means something else in PyG")
+
+
+def _edge_key(name: str) -> str:
+    """Return the name under which a value of edges stands in ``Data``."""
+    ours = name.startswith("edge_") and name not in ("edge_index", "edge_values")
+    return name if ours else f"edge_{name}"
+
+
+def _listed(graphs: Sequence[Data], entry: str) -> list[str]:
+    """Return the names that an entry of the first graph with nodes lists, each once."""
+    named = [data[entry] for data in graphs if data.num_nodes and entry in data]
+    return list(dict.fromkeys(names_of(named[0], f"graphs[0].{entry}"))) if named else []
+
+
+def _edge_values(data: Data, where: str) -> dict[str, Any]:
+    """Return what ``edge_values`` lists, and what begins with ``edge_`` and is of all edges."""
+    listed = {_edge_key(name): name for name in data.get("edge_values") or ()}
     found = {}
-    for name, values in data.to_dict().items():
-        ours = name in (data.get("edge_values") or ()) or name.startswith("edge_")
-        if (
-            name in ("edge_index", "edge_values")
-            or not ours
-            or not isinstance(values, list | Tensor)
-        ):
+    for key, values in data.to_dict().items():
+        if key in ("edge_index", "edge_values") or not key.startswith("edge_"):
             continue
-        if len(values) == data.num_edges:
-            known = values.detach().cpu().numpy() if isinstance(values, Tensor) else objects(values)
-            found[name] = known
+        if not isinstance(values, list | Tensor) or len(values) != data.num_edges:
+            if key in listed or key in ("edge_attr", "edge_weight"):
+                raise DataError(
+                    f"{where}.{key} is {show(values)}: it must have {data.num_edges} rows, one an "
+                    "edge"
+                )
+            continue
+        found[listed.get(key, key)] = _as_array(values)
     return found
+
+
+def _as_array(values: list[Any] | Tensor) -> np.ndarray[Any, Any]:
+    if not isinstance(values, Tensor):
+        return objects(values)
+    values = values.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
 
 def _as_tensor(column: np.ndarray[Any, Any]) -> Tensor | list[Any]:
@@ -137,7 +181,9 @@ def _as_tensor(column: np.ndarray[Any, Any]) -> Tensor | list[Any]:
 
 
 def _rows(data: Data, name: str, num_nodes: int, where: str) -> Any:
-    values = getattr(data, name, None)
+    values, columns = getattr(data, name, None), data.get("node_attributes") or ()
+    if values is None and name in columns and isinstance(data.x, Tensor):
+        values = data.x[:, [i for i, column in enumerate(columns) if column == name]]
     if values is None:
         if num_nodes == 0:
             return torch.empty(0)

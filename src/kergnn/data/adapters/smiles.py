@@ -18,6 +18,9 @@ _LABELS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_WRITTEN = ("element", "charge", "hydrogens")
+
+
 def is_molecule(item: Any) -> bool:
     """Return whether something is a molecule of RDKit, without a need for RDKit."""
     return type(item).__module__.startswith("rdkit.") and hasattr(item, "GetAtoms")
@@ -40,14 +43,19 @@ def read_molecules(molecules: Sequence[Any], node_labels: Names) -> list[GraphRe
 def to_smiles(graphs: GraphSet) -> list[str]:
     """Return the graphs as SMILES, written by RDKit in its canonical form.
 
-    Needed are the label ``element`` of nodes and the value ``bond`` of edges. Charges and hydrogens
-    are those of the labels ``charge`` and ``hydrogens``, or else what is usual for the element, so
-    that ``as_graphs(smiles, node_labels=["element", "charge", "hydrogens"])`` keeps all but the
-    stereochemistry.
+    Needed are the labels ``element``, ``charge`` and ``hydrogens`` of nodes and the value ``bond``
+    of edges: ``as_graphs(smiles, node_labels=["element", "charge", "hydrogens"])`` keeps all but
+    stereochemistry and isotopes.
     """
-    if "element" not in graphs.label_columns or "bond" not in graphs.edge_values:
-        raise DataError(f"{graphs.name} has no label 'element' or no edge value 'bond'")
-    return [_written(record, f"graphs[{i}]") for i, record in enumerate(split(graphs))]
+    records = split(graphs)
+    missing = [name for name in _WRITTEN if name not in graphs.label_columns]
+    missing += [] if "bond" in graphs.edge_values or not graphs.edge_index.numel() else ["bond"]
+    if missing:
+        raise DataError(
+            f"{graphs.name} has no {missing[0]!r}: SMILES are written of the labels "
+            f"{', '.join(_WRITTEN)} and the edge value bond"
+        )
+    return [_written(record, f"graphs[{i}]") for i, record in enumerate(records)]
 
 
 def _parsed(molecule: Any, position: int) -> Any:
@@ -82,18 +90,24 @@ def _record(given: Any, molecule: Any, names: list[str]) -> GraphRecord:
 def _written(record: GraphRecord, where: str) -> str:
     chem = _rdkit()
     molecule = chem.RWMol()
-    for i, element in enumerate(record.labels["element"]):
+    table = chem.GetPeriodicTable()
+    for element, charge, hydrogens in zip(*(record.labels[n] for n in _WRITTEN), strict=True):
+        if element not in {table.GetElementSymbol(n) for n in range(119)}:
+            raise DataError(f"{where} has the element {element!r}, which does not exist")
         atom = chem.Atom(element)
-        if "charge" in record.labels:
-            atom.SetFormalCharge(int(record.labels["charge"][i]))
-        if "hydrogens" in record.labels:
-            atom.SetNumExplicitHs(int(record.labels["hydrogens"][i]))
-            atom.SetNoImplicit(True)
+        atom.SetFormalCharge(_count(charge, "charge", where))
+        atom.SetNumExplicitHs(_count(hydrogens, "hydrogens", where))
+        atom.SetNoImplicit(True)
         molecule.AddAtom(atom)
-    for (a, b), kind in zip(record.edges, record.edge_values["bond"], strict=True):
-        molecule.AddBond(int(a), int(b), chem.BondType.names[kind])
+    for (a, b), kind in zip(record.edges, record.edge_values.get("bond", ()), strict=True):
+        a, b = int(a), int(b)
+        if kind not in chem.BondType.names:
+            raise DataError(f"{where} has the bond {kind!r}: it must be as 'SINGLE' or 'AROMATIC'")
+        if a == b or molecule.GetBondBetweenAtoms(a, b):  # a loop, or given before
+            continue
+        molecule.AddBond(a, b, chem.BondType.names[kind])
         if kind == "AROMATIC":
-            for atom in (int(a), int(b)):
+            for atom in (a, b):
                 molecule.GetAtomWithIdx(atom).SetIsAromatic(True)
     try:
         with chem.rdBase.BlockLogs():
@@ -101,3 +115,10 @@ def _written(record: GraphRecord, where: str) -> str:
     except ValueError as error:
         raise DataError(f"{where} is no molecule: {error}") from None
     return str(chem.MolToSmiles(molecule))
+
+
+def _count(text: str, name: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DataError(f"{where} has the {name} {text!r}: it must be an integer") from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -25,7 +27,7 @@ def as_name(value: Any, where: str) -> str:
     if isinstance(value, Integral):
         return str(int(value))
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise DataError(f"{where} is {show(value)}: it must be a string or an integer")
+        raise DataError(f"{where} is {show(value)}: it must be an integer or a printable string")
     return str(value)
 
 
@@ -38,7 +40,10 @@ def as_numbers(value: Any, where: str) -> list[float]:
     numbers = list(numbers) if several else [numbers]
     for number in numbers:
         if not isinstance(number, Real) or not abs(float(number)) < LARGEST:
-            raise DataError(f"{where} is {show(value)}: it must be a finite number, or a list")
+            raise DataError(
+                f"{where} is {show(value)}: it must be a number within {LARGEST:g}, or a list of "
+                "such numbers"
+            )
     return [float(number) for number in numbers]
 
 
@@ -112,12 +117,19 @@ def warn_unused(records: Sequence[GraphRecord]) -> None:
     """Say once that some graphs have attributes of edges, which no kernel here looks at."""
     names = {name for record in records for name in record.edge_values}
     if names:
-        found = ", ".join(map(repr, sorted(names)))
-        warnings.warn(
-            f"graphs have attributes of edges ({found}): they are kept, but models and kernels do "
-            "not use them",
-            stacklevel=2,
-        )
+        _warn_once(", ".join(map(repr, sorted(names))))
+
+
+@cache  # once a process: a cross-validation reads the same graphs again and again
+def _warn_once(names: str) -> None:
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("kergnn", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        f"graphs have attributes of edges ({names}): they are kept, but models and kernels do not "
+        "use them",
+        stacklevel=level,
+    )
 
 
 def show(value: Any) -> str:
