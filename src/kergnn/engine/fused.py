@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from kergnn.egographs import EgoGraphs
-from kergnn.engine import short, steps, threads, walks
+from kergnn.engine import powers, short, steps, threads, walks
 from kergnn.engine.lanes import LANES
 from kergnn.engine.members import Array, group_of
 from kergnn.engine.normalize import NORMALIZATIONS
@@ -226,7 +226,8 @@ class _Fused(torch.autograd.Function):
         ctx.kernel, ctx.ego, ctx.num_steps = kernel, ego, num_steps
         ctx.save_for_backward(Z, B, weight)
         K = Z.new_zeros(num_steps + 1, ego.num_nodes, B.size(0) * LANES)
-        _run(kernel, 0, ego, num_steps, Z, B, weight, K)
+        inputs = _walk_inputs(kernel, num_steps, Z, B, weight)
+        _walk_in_threads(_passes(kernel).forward, inputs, ego, K.numpy())
         return K
 
     @staticmethod
@@ -236,33 +237,25 @@ class _Fused(torch.autograd.Function):
         num_tiles = topology(ctx.ego).tiles.size - 1
         grad_Z = torch.empty_like(Z, memory_format=torch.contiguous_format)
         grad_B, grad_weight = (t.new_zeros(num_tiles, *t.shape) for t in (B, weight))
-        gradients = (grad_K.contiguous(), grad_Z.view(-1), grad_B, grad_weight)
-        _run(ctx.kernel, 1, ctx.ego, ctx.num_steps, Z, B, weight, *gradients)
+        arrays = (grad_K.contiguous(), grad_Z.view(-1), grad_B.view(-1), grad_weight.view(-1))
+        gradients = powers.Gradients(*(array.numpy() for array in arrays))
+        inputs = _walk_inputs(ctx.kernel, ctx.num_steps, Z, B, weight)
+        _walk_in_threads(_passes(ctx.kernel).backward, inputs, ctx.ego, gradients)
         return None, None, None, grad_Z, grad_B.sum(0), grad_weight.sum(0)
 
 
-def _run(
-    kernel: str,
-    which: int,
-    ego: EgoGraphs,
-    num_steps: int,
-    Z: Tensor,
-    B: Tensor,
-    weight: Tensor,
-    *outputs: Tensor,
-) -> None:
-    """Run the forward (0) or the backward (1) pass in threads."""
-    function: Any
-    if kernel == "rw-step":
-        function = (steps.forward, steps.backward)[which]
-    else:
-        function = (walks.forward, walks.backward)[which]
-    inputs = (t.detach().reshape(-1).contiguous().numpy() for t in (Z, B, weight))
-    arrays = (*inputs, topology(ego), *(t.detach().numpy() for t in outputs))
-    m = B.size(1)
+def _passes(kernel: str) -> Any:
+    return steps if kernel == "rw-step" else walks
 
-    counter = np.zeros(1, dtype=np.int64)
-    threads.run(
-        lambda: function(counter, kernel == "drw", num_steps, m, *arrays),
-        work=ego.num_members * Z.size(1) * (num_steps + 1),
-    )
+
+def _walk_inputs(
+    kernel: str, num_steps: int, Z: Tensor, B: Tensor, weight: Tensor
+) -> powers.Inputs:
+    return powers.Inputs(kernel == "drw", num_steps, B.size(1), _flat(Z), _flat(B), _flat(weight))
+
+
+def _walk_in_threads(function: Any, inputs: powers.Inputs, ego: EgoGraphs, output: Any) -> None:
+    counter, graphs = np.zeros(1, dtype=np.int64), topology(ego)
+    width = inputs.Z.size // max(ego.num_nodes, 1)
+    work = ego.num_members * width * (inputs.num_steps + 1)
+    threads.run(lambda: function(counter, inputs, graphs, output), work)

@@ -49,6 +49,7 @@ from kergnn.engine.members import (
     sum_everyone,
     sum_neighbors,
 )
+from kergnn.engine.powers import CHUNK, largest, zero
 from kergnn.engine.products import (
     add_sparse_transposed_product,
     add_transposed_product,
@@ -57,7 +58,6 @@ from kergnn.engine.products import (
     sparse_product,
 )
 from kergnn.engine.topology import Topology
-from kergnn.engine.walks import CHUNK, largest, zero
 
 # Gradients of filters are summed over this many parts of the nodes, each in one thread.
 PARTS = 16

@@ -21,14 +21,38 @@ Vector b of member a of an ego-graph of n members is at ``_at(a, b, n)``: pairs 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kergnn.engine.lanes import LANES, bare, jit, load, store, take, zeros
 from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
+from kergnn.engine.powers import (
+    Gradients,
+    Inputs,
+    Unit,
+    clear,
+    largest,
+    num_blocks_of,
+    powers,
+    powers_backward,
+    unit_of,
+    zero,
+)
 from kergnn.engine.topology import Topology
-from kergnn.engine.walks import clear, largest, powers, powers_backward, zero
+
+
+class Scratch(NamedTuple):
+    """Vectors of one ego-graph, and of the nodes of a tile (the tables), with their gradients."""
+
+    S: Array
+    U: Array
+    T: Array
+    V: Array
+    table: Array
+    grad_s: Array
+    grad_u: Array
+    grad_table: Array
 
 
 @bare  # type: ignore[untyped-decorator]
@@ -37,60 +61,57 @@ def _at(a: int, b: int, n: int) -> int:
 
 
 @jit  # type: ignore[untyped-decorator]
-def forward(
-    counter: Array,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    K: Array,
-) -> None:
-    """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_blocks = K.shape[2] // LANES
-    size = largest(ptr) * m * LANES
-    S, U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
-    table = np.empty(largest(tiles) * m * LANES, Z.dtype)
+def forward(counter: Array, inputs: Inputs, topology: Topology, K: Array) -> None:
+    """Fill K (P + 1, N, blocks), vectors of LANES filters."""
+    num_blocks = num_blocks_of(inputs)
+    scratch = _scratch(inputs, topology, False)
     while True:
-        unit = take(counter)
-        if unit >= (tiles.size - 1) * num_blocks:
+        number = take(counter)
+        if number >= (topology.tiles.size - 1) * num_blocks:
             break
-        _forward(unit, num_steps, m, Z, B, topology, S, U, T, table, K)
+        _forward(inputs, topology, unit_of(number, topology, num_blocks), scratch, K)
+
+
+@jit  # type: ignore[untyped-decorator]
+def backward(counter: Array, inputs: Inputs, topology: Topology, gradients: Gradients) -> None:
+    """Fill the gradients; there is none of the weights of hops."""
+    num_blocks = num_blocks_of(inputs)
+    scratch = _scratch(inputs, topology, True)
+    while True:
+        number = take(counter)
+        if number >= (topology.tiles.size - 1) * num_blocks:
+            break
+        _backward(inputs, topology, unit_of(number, topology, num_blocks), scratch, gradients)
+
+
+@jit  # type: ignore[untyped-decorator]
+def _scratch(inputs: Inputs, topology: Topology, gradients: bool) -> Scratch:
+    """Allocate what a thread needs for the largest tile and the largest ego-graph."""
+    dtype, size = inputs.Z.dtype, largest(topology.ptr) * inputs.m * LANES
+    table = largest(topology.tiles) * inputs.m * LANES
+    grad_size, grad_table = (size, table) if gradients else (0, 0)
+    return Scratch(
+        np.empty(size, dtype), np.empty(size, dtype), np.empty(size, dtype),
+        np.empty((inputs.num_steps + 1) * grad_size, dtype), np.empty(table, dtype),
+        np.empty(grad_size, dtype), np.empty(grad_size, dtype), np.empty(grad_table, dtype),
+    )  # fmt: skip
 
 
 @bare  # type: ignore[untyped-decorator]
-def _forward(
-    unit: int,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    topology: Topology,
-    S: Array,
-    U: Array,
-    T: Array,
-    table: Array,
-    K: Array,
-) -> None:
+def _forward(inputs: Inputs, topology: Topology, unit: Unit, scratch: Scratch, K: Array) -> None:
     """Do one tile of nodes and one block of filters."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
-    tile, block = unit // num_blocks, unit % num_blocks
-    lo, hi = tiles[tile], tiles[tile + 1]
-    powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
-    for v in range(lo, hi):
+    S, U, T = scratch.S, scratch.U, scratch.T
+    ptr, B, m = topology.ptr, inputs.B, inputs.m
+    block, num_blocks, num_nodes = unit.block, unit.num_blocks, K.shape[1]
+    powers(inputs, unit, 1, scratch.table)
+    for v in range(unit.lo, unit.hi):
         n = ptr[v + 1] - ptr[v]
         total = zeros(K)
-        for b in range(0, m, 2):
-            gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
-            gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
+        _gather(inputs, topology, unit, v, scratch)
         for i in range(n * m):
             total += load(S, i)
         store(K, v * num_blocks + block, total)
-        for p in range(1, num_steps + 1):
+        for p in range(1, inputs.num_steps + 1):
             if p > 1:
                 _mix(U, B, block, m, n, T)
             total = zeros(K)
@@ -103,71 +124,22 @@ def _forward(
             store(K, (p * num_nodes + v) * num_blocks + block, total)
 
 
-@jit  # type: ignore[untyped-decorator]
-def backward(
-    counter: Array,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    grad_K: Array,
-    grad_Z: Array,
-    grad_B: Array,
-    grad_weight: Array,
-) -> None:
-    """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m)."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_blocks = grad_K.shape[2] // LANES
-    size = largest(ptr) * m * LANES
-    U, T = np.empty(size, Z.dtype), np.empty(size, Z.dtype)
-    S, grad_S, grad_U = np.empty(size, Z.dtype), np.empty(size, Z.dtype), np.empty(size, Z.dtype)
-    V = np.empty((num_steps + 1) * size, Z.dtype)
-    table = np.empty(largest(tiles) * m * LANES, Z.dtype)
-    grad_table = np.empty_like(table)
-    while True:
-        unit = take(counter)
-        if unit >= (tiles.size - 1) * num_blocks:
-            break
-        _backward(unit, num_steps, m, Z, B, topology, S, U, T, V, table, grad_S, grad_U, grad_table,
-                  grad_K, grad_Z, grad_B)  # fmt: skip
-
-
 @bare  # type: ignore[untyped-decorator]
 def _backward(
-    unit: int,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    topology: Topology,
-    S: Array,
-    U: Array,
-    T: Array,
-    V: Array,
-    table: Array,
-    grad_S: Array,
-    grad_U: Array,
-    grad_table: Array,
-    grad_K: Array,
-    grad_Z: Array,
-    grad_B: Array,
+    inputs: Inputs, topology: Topology, unit: Unit, scratch: Scratch, gradients: Gradients
 ) -> None:
     """Do one tile of nodes and one block of filters."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
-    tile, block = unit // num_blocks, unit % num_blocks
-    lo, hi = tiles[tile], tiles[tile + 1]
-    powers(Z, B, block, num_blocks, lo, hi, m, 1, table)
-    zero(grad_table, (hi - lo) * m)
-    clear(grad_Z, block, num_blocks, lo, hi, m)
-    for v in range(lo, hi):
+    S, U, T, V = scratch.S, scratch.U, scratch.T, scratch.V
+    grad_S, grad_U, grad_table = scratch.grad_s, scratch.grad_u, scratch.grad_table
+    grad_K, grad_Z, grad_B = gradients.K, gradients.Z, gradients.B
+    ptr, B, m, num_steps = topology.ptr, inputs.B, inputs.m, inputs.num_steps
+    lo, block, num_blocks, num_nodes = unit.lo, unit.block, unit.num_blocks, grad_K.shape[1]
+    powers(inputs, unit, 1, scratch.table)
+    zero(grad_table, (unit.hi - lo) * m)
+    clear(grad_Z, unit, m)
+    for v in range(lo, unit.hi):
         n = ptr[v + 1] - ptr[v]
-        for b in range(0, m, 2):
-            gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, S, b * n)
-            gather(table, b - lo * m, m, topology, v, PAIR, T, b * n)
+        _gather(inputs, topology, unit, v, scratch)
         for p in range(1, num_steps + 1):
             if p > 1:
                 for i in range(n * m):
@@ -177,8 +149,8 @@ def _backward(
                 to = p * n * m + b * n
                 propagate(T, b * n, topology, v, PAIR, V, to)
         for i in range(n * m):
-            store(grad_S, i, zeros(Z))
-            store(T, i, zeros(Z))
+            store(grad_S, i, zeros(S))
+            store(T, i, zeros(S))
         for p in range(num_steps, 0, -1):
             g = load(grad_K, (p * num_nodes + v) * num_blocks + block)
             _mix_backward(T, B, block, m, n, g, grad_U)
@@ -191,7 +163,7 @@ def _backward(
             if p > 1:
                 for i in range(n * m):
                     store(U, i, load(S, i) * load(V, (p - 1) * n * m + i))
-                _outer(U, T, (tile * num_blocks + block) * m * m, m, n, grad_B)
+                _outer(U, T, (unit.tile * num_blocks + block) * m * m, m, n, grad_B)
         g = load(grad_K, v * num_blocks + block)
         for i in range(n * m):
             store(grad_S, i, load(grad_S, i) + g)
@@ -199,7 +171,17 @@ def _backward(
             scatter(grad_S, b * n, topology, v, PAIR, grad_Z, block * m + b, num_blocks * m)
             if num_steps > 0:
                 scatter(T, b * n, topology, v, PAIR, grad_table, b - lo * m, m)
-    powers_backward(Z, table, B, block, num_blocks, tile, lo, hi, m, 1, grad_table, grad_Z, grad_B)
+    powers_backward(inputs, unit, 1, scratch.table, grad_table, gradients)
+
+
+@bare  # type: ignore[untyped-decorator]
+def _gather(inputs: Inputs, topology: Topology, unit: Unit, v: int, scratch: Scratch) -> None:
+    """Fill S with the members' similarities and T with those after a step of the filters."""
+    m, n = inputs.m, topology.ptr[v + 1] - topology.ptr[v]
+    for b in range(0, m, 2):
+        first = unit.block * m + b
+        gather(inputs.Z, first, unit.num_blocks * m, topology, v, PAIR, scratch.S, b * n)
+        gather(scratch.table, b - unit.lo * m, m, topology, v, PAIR, scratch.T, b * n)
 
 
 @bare  # type: ignore[untyped-decorator]

@@ -25,73 +25,95 @@ Nothing but Z is kept from the forward pass: the backward pass computes :math:`U
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kergnn.engine.lanes import LANES, bare, jit, load, store, take, zeros
 from kergnn.engine.members import PAIR, Array, gather, propagate, scatter
+from kergnn.engine.powers import (
+    Gradients,
+    Inputs,
+    Unit,
+    clear,
+    largest,
+    num_blocks_of,
+    powers,
+    powers_backward,
+    unit_of,
+    zero,
+)
 from kergnn.engine.topology import Topology
 
-# Nodes whose rows stay in the first-level cache while they are read for every pair of filter nodes.
-CHUNK = 16
+
+class Scratch(NamedTuple):
+    """Vectors of one ego-graph, U and T, and of the nodes of a tile, with their gradients."""
+
+    U: Array
+    T: Array
+    table: Array
+    grad_u: Array
+    grad_table: Array
 
 
 @jit  # type: ignore[untyped-decorator]
-def forward(
-    counter: Array,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    K: Array,
-) -> None:
-    """Fill K (P + 1, N, blocks) from Z (N, blocks, m), vectors of LANES filters both."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_blocks = K.shape[2] // LANES
-    Q = num_steps if deep else (num_steps + 1) // 2
-    rows = 2 * largest(ptr) * LANES
-    U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
-    table = np.empty(Q * largest(tiles) * m * LANES, Z.dtype)
+def forward(counter: Array, inputs: Inputs, topology: Topology, K: Array) -> None:
+    """Fill K (P + 1, N, blocks), vectors of LANES filters."""
+    num_blocks = num_blocks_of(inputs)
+    scratch = _scratch(inputs, topology, False)
     while True:
-        unit = take(counter)
-        if unit >= (tiles.size - 1) * num_blocks:
+        number = take(counter)
+        if number >= (topology.tiles.size - 1) * num_blocks:
             break
-        _forward(unit, deep, num_steps, m, Z, B, weight, topology, U, T, table, K)
+        _forward(inputs, topology, unit_of(number, topology, num_blocks), scratch, K)
+
+
+@jit  # type: ignore[untyped-decorator]
+def backward(counter: Array, inputs: Inputs, topology: Topology, gradients: Gradients) -> None:
+    """Fill the gradients."""
+    num_blocks = num_blocks_of(inputs)
+    scratch = _scratch(inputs, topology, True)
+    while True:
+        number = take(counter)
+        if number >= (topology.tiles.size - 1) * num_blocks:
+            break
+        _backward(inputs, topology, unit_of(number, topology, num_blocks), scratch, gradients)
+
+
+@jit  # type: ignore[untyped-decorator]
+def _scratch(inputs: Inputs, topology: Topology, gradients: bool) -> Scratch:
+    """Allocate what a thread needs for the largest tile and the largest ego-graph."""
+    dtype, Q = inputs.Z.dtype, _last(inputs)
+    rows = 2 * largest(topology.ptr) * LANES
+    U, table = (Q + 1) * rows, Q * largest(topology.tiles) * inputs.m * LANES
+    return Scratch(
+        np.empty(U, dtype), np.empty(rows, dtype), np.empty(table, dtype),
+        np.empty(U if gradients else 0, dtype), np.empty(table if gradients else 0, dtype),
+    )  # fmt: skip
 
 
 @bare  # type: ignore[untyped-decorator]
-def _forward(
-    unit: int,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    U: Array,
-    T: Array,
-    table: Array,
-    K: Array,
-) -> None:
+def _last(inputs: Inputs) -> int:
+    """Return Q, the largest power."""
+    return inputs.num_steps if inputs.deep else (inputs.num_steps + 1) // 2
+
+
+@bare  # type: ignore[untyped-decorator]
+def _forward(inputs: Inputs, topology: Topology, unit: Unit, scratch: Scratch, K: Array) -> None:
     """Do one tile of nodes and one block of filters."""
-    tiles, ptr, hop = topology.tiles, topology.ptr, topology.hop
-    num_nodes, num_blocks = K.shape[1], K.shape[2] // LANES
+    ptr, hop, U = topology.ptr, topology.hop, scratch.U
+    m, num_steps, weight = inputs.m, inputs.num_steps, inputs.weight
+    block, num_blocks, num_nodes = unit.block, unit.num_blocks, K.shape[1]
     num_hops = weight.size // (num_blocks * m * LANES)
-    Q = num_steps if deep else (num_steps + 1) // 2
-    tile, block = unit // num_blocks, unit % num_blocks
-    lo, hi = tiles[tile], tiles[tile + 1]
-    powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
-    for v in range(lo, hi):
+    Q = _last(inputs)
+    powers(inputs, unit, Q, scratch.table)
+    for v in range(unit.lo, unit.hi):
         start, n = ptr[v], ptr[v + 1] - ptr[v]
         for b in range(0, m, 2):
-            _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                  topology, v, U, T)  # fmt: skip
+            _walk(inputs, topology, unit, v, b, Q, scratch)
             for q in range(Q + 1):
                 even, odd = zeros(U), zeros(U)
-                if deep:
+                if inputs.deep:
                     for a in range(n):
                         w = (block * num_hops + hop[start + a]) * m + b
                         even += load(weight, w) * load(U, 2 * a) * load(U, 2 * (q * n + a))
@@ -114,76 +136,29 @@ def _forward(
                     store(K, k, load(K, k) + odd)
 
 
-@jit  # type: ignore[untyped-decorator]
-def backward(
-    counter: Array,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    grad_K: Array,
-    grad_Z: Array,
-    grad_B: Array,
-    grad_weight: Array,
-) -> None:
-    """Fill grad_Z (N, blocks, m), and of every tile grad_B (m, m) and grad_weight (H + 1, m)."""
-    tiles, ptr = topology.tiles, topology.ptr
-    num_blocks = grad_K.shape[2] // LANES
-    Q = num_steps if deep else (num_steps + 1) // 2
-    rows = 2 * largest(ptr) * LANES
-    U, T = np.empty((Q + 1) * rows, Z.dtype), np.empty(rows, Z.dtype)
-    table = np.empty(Q * largest(tiles) * m * LANES, Z.dtype)
-    grad_U, grad_table = np.empty_like(U), np.empty_like(table)
-    while True:
-        unit = take(counter)
-        if unit >= (tiles.size - 1) * num_blocks:
-            break
-        _backward(unit, deep, num_steps, m, Z, B, weight, topology, U, T, table, grad_U, grad_table,
-                  grad_K, grad_Z, grad_B, grad_weight)  # fmt: skip
-
-
 @bare  # type: ignore[untyped-decorator]
 def _backward(
-    unit: int,
-    deep: bool,
-    num_steps: int,
-    m: int,
-    Z: Array,
-    B: Array,
-    weight: Array,
-    topology: Topology,
-    U: Array,
-    T: Array,
-    table: Array,
-    grad_U: Array,
-    grad_table: Array,
-    grad_K: Array,
-    grad_Z: Array,
-    grad_B: Array,
-    grad_weight: Array,
+    inputs: Inputs, topology: Topology, unit: Unit, scratch: Scratch, gradients: Gradients
 ) -> None:
     """Do one tile of nodes and one block of filters."""
-    tiles, ptr, hop = topology.tiles, topology.ptr, topology.hop
-    num_nodes, num_blocks = grad_K.shape[1], grad_K.shape[2] // LANES
+    ptr, hop = topology.ptr, topology.hop
+    U, T, grad_U, grad_table = scratch.U, scratch.T, scratch.grad_u, scratch.grad_table
+    m, num_steps, weight = inputs.m, inputs.num_steps, inputs.weight
+    grad_K, grad_Z, grad_weight = gradients.K, gradients.Z, gradients.weight
+    tile, lo, block, num_blocks = unit.tile, unit.lo, unit.block, unit.num_blocks
+    count, num_nodes = unit.hi - lo, grad_K.shape[1]
     num_hops = weight.size // (num_blocks * m * LANES)
-    Q, none = num_steps if deep else (num_steps + 1) // 2, zeros(Z)
-    tile, block = unit // num_blocks, unit % num_blocks
-    lo, hi = tiles[tile], tiles[tile + 1]
-    count = hi - lo
-    powers(Z, B, block, num_blocks, lo, hi, m, Q, table)
+    Q, none = _last(inputs), zeros(inputs.Z)
+    powers(inputs, unit, Q, scratch.table)
     zero(grad_table, Q * count * m)
-    clear(grad_Z, block, num_blocks, lo, hi, m)
-    for v in range(lo, hi):
+    clear(grad_Z, unit, m)
+    for v in range(lo, unit.hi):
         start, n = ptr[v], ptr[v + 1] - ptr[v]
         g = v * num_blocks + block
         step = num_nodes * num_blocks
         for b in range(0, m, 2):
-            _walk(Z, table, block, num_blocks, lo, hi, m, b, Q,
-                  topology, v, U, T)  # fmt: skip
-            if deep:
+            _walk(inputs, topology, unit, v, b, Q, scratch)
+            if inputs.deep:
                 g0 = load(grad_K, g)
                 for a in range(2 * n):
                     w = (block * num_hops + hop[start + a // 2]) * m + b + a % 2
@@ -223,124 +198,19 @@ def _backward(
                     scatter(T, 0, topology, v, PAIR, grad_table, first, m)
                 else:
                     scatter(grad_U, 2 * q * n, topology, v, PAIR, grad_table, first, m)
-    powers_backward(Z, table, B, block, num_blocks, tile, lo, hi, m, Q, grad_table, grad_Z, grad_B)
-
-
-@jit  # type: ignore[untyped-decorator]
-def largest(ptr: Array) -> int:
-    """Return the largest distance between neighbours in an ascending list."""
-    value = 0
-    for i in range(ptr.size - 1):
-        value = max(value, ptr[i + 1] - ptr[i])
-    return value
-
-
-@bare  # type: ignore[untyped-decorator]
-def zero(array: Array, count: int) -> None:
-    """Set the first vectors of an array to zero."""
-    for i in range(count):
-        store(array, i, zeros(array))
-
-
-@bare  # type: ignore[untyped-decorator]
-def clear(Z: Array, block: int, num_blocks: int, lo: int, hi: int, m: int) -> None:
-    """Set a unit's part of an array like Z to zero: it is in the cache then, where it is needed."""
-    for v in range(lo, hi):
-        for b in range(m):
-            store(Z, (v * num_blocks + block) * m + b, zeros(Z))
-
-
-@bare  # type: ignore[untyped-decorator]
-def powers(
-    Z: Array, B: Array, block: int, num_blocks: int, lo: int, hi: int, m: int, Q: int, table: Array
-) -> None:
-    """Fill the table with Z_q = Z_{q-1} B, q = 1 to Q, of the nodes of a tile."""
-    count = hi - lo
-    for q in range(1, Q + 1):
-        for v in range(count):
-            row = ((q - 1) * count + v) * m
-            for c in range(0, m, 2):
-                x, y = zeros(Z), zeros(Z)
-                for b in range(m):
-                    if q == 1:
-                        z = load(Z, ((lo + v) * num_blocks + block) * m + b)
-                    else:
-                        z = load(table, row - count * m + b)
-                    x += z * load(B, (block * m + b) * m + c)
-                    y += z * load(B, (block * m + b) * m + c + 1)
-                store(table, row + c, x)
-                store(table, row + c + 1, y)
-
-
-@bare  # type: ignore[untyped-decorator]
-def powers_backward(
-    Z: Array,
-    table: Array,
-    B: Array,
-    block: int,
-    num_blocks: int,
-    tile: int,
-    lo: int,
-    hi: int,
-    m: int,
-    Q: int,
-    grad_table: Array,
-    grad_Z: Array,
-    grad_B: Array,
-) -> None:
-    """Carry the gradients of Z_Q to Z_1 on to Z and B."""
-    count = hi - lo
-    for q in range(Q, 0, -1):
-        source, target, first, stride = table, grad_table, (q - 2) * count * m, m
-        if q == 1:
-            source, target = Z, grad_Z
-            first, stride = (lo * num_blocks + block) * m, num_blocks * m
-        here = (q - 1) * count * m
-        for begin in range(0, count, CHUNK):
-            end = min(begin + CHUNK, count)
-            for b in range(m):
-                for c in range(0, m, 2):
-                    x, y = zeros(Z), zeros(Z)
-                    for v in range(begin, end):
-                        z = load(source, first + v * stride + b)
-                        x += z * load(grad_table, here + v * m + c)
-                        y += z * load(grad_table, here + v * m + c + 1)
-                    k = ((tile * num_blocks + block) * m + b) * m + c
-                    store(grad_B, k, load(grad_B, k) + x)
-                    store(grad_B, k + 1, load(grad_B, k + 1) + y)
-        for v in range(count):
-            for b in range(0, m, 2):
-                row = first + v * stride + b
-                x, y = load(target, row), load(target, row + 1)
-                for c in range(m):
-                    z = load(grad_table, here + v * m + c)
-                    x += z * load(B, (block * m + b) * m + c)
-                    y += z * load(B, (block * m + b + 1) * m + c)
-                store(target, row, x)
-                store(target, row + 1, y)
+    powers_backward(inputs, unit, Q, scratch.table, grad_table, gradients)
 
 
 @bare  # type: ignore[untyped-decorator]
 def _walk(
-    Z: Array,
-    table: Array,
-    block: int,
-    num_blocks: int,
-    lo: int,
-    hi: int,
-    m: int,
-    b: int,
-    Q: int,
-    topology: Topology,
-    v: int,
-    U: Array,
-    T: Array,
+    inputs: Inputs, topology: Topology, unit: Unit, v: int, b: int, Q: int, scratch: Scratch
 ) -> None:
     """Fill U with U_q = A^q Z_q[G_v], q = 0 to Q, for filter nodes b and b + 1."""
-    n = topology.ptr[v + 1] - topology.ptr[v]
-    gather(Z, block * m + b, num_blocks * m, topology, v, PAIR, U, 0)
+    m, U, T, table = inputs.m, scratch.U, scratch.T, scratch.table
+    n, count = topology.ptr[v + 1] - topology.ptr[v], unit.hi - unit.lo
+    gather(inputs.Z, unit.block * m + b, unit.num_blocks * m, topology, v, PAIR, U, 0)
     for q in range(1, Q + 1):
-        first = ((q - 1) * (hi - lo) - lo) * m + b
+        first = ((q - 1) * count - unit.lo) * m + b
         if q % 2:
             gather(table, first, m, topology, v, PAIR, T, 0)
         else:
