@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_score
 
 from kergnn import EgoGraphs
 from kergnn.batches import GraphBatches
@@ -248,6 +249,24 @@ def test_learning_rates_by_epoch():
     cosine = RunConfig(learning_rate=0.08, schedule="cosine", epochs=100)
     assert [round(learning_rate(cosine, e), 6) for e in (0, 50, 100)] == [0.08, 0.04, 0]
     assert learning_rate(RunConfig(schedule="constant"), 500) == 0.01
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_metrics_equal_those_of_scikit_learn(num_classes):
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        scores = torch.randint(4, (9, num_classes), generator=generator)  # with ties
+        y = torch.randint(num_classes, (9,), generator=generator)  # a class may be missing
+        found = metrics(scores.float().softmax(1), y)
+        predicted = scores.argmax(1)
+        expected = {
+            "accuracy": accuracy_score(y, predicted),
+            "balanced_accuracy": recall_score(y, predicted, labels=y.unique(), average="macro"),
+            "macro_f1": f1_score(y, predicted, average="macro", zero_division=0),
+        }
+        if num_classes == 2 and len(y.unique()) == 2:
+            expected["roc_auc"] = roc_auc_score(y, scores.float().softmax(1)[:, 1])
+        assert found == pytest.approx(expected)
 
 
 def test_metrics_by_hand():
