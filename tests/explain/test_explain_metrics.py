@@ -1,5 +1,7 @@
+import copy
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import networkx as nx
@@ -8,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from kergnn import KerGNN
+from kergnn.config import ConfigError
 from kergnn.data import hexagons
 from kergnn.explain import explain
 from kergnn.explain.fidelity import fidelity_scores, top_edges
@@ -157,10 +160,27 @@ def test_the_measures_of_a_run_are_written_down(tmp_path):
         batches=SimpleNamespace(x=x),
         split=SimpleNamespace(test=torch.tensor([0, 1])),
     )
+    with pytest.raises(ConfigError, match="other was trained on Hexagons, not on the same data"):
+        measure_run(subject, tmp_path, others=[SimpleNamespace(name="other", graphs=hexagons(4))])
     found = measure_run(subject, tmp_path)
     stored = json.loads((tmp_path / "explanation.json").read_text())
     assert stored["existence_rate"] is None
     assert stored["node_auc"] == found["node_auc"]
+
+
+def test_runs_of_two_seeds_are_compared(mutag_subject, tmp_path):
+    torch.manual_seed(1)
+    same = measure_run(mutag_subject, tmp_path, others=[mutag_subject])
+    assert same["stability"] == pytest.approx(1)
+    other = copy.deepcopy(mutag_subject.model)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.normal_()
+    found = measure_run(mutag_subject, tmp_path, others=[replace(mutag_subject, model=other)])
+    assert abs(found["stability"]) < 0.9
+    assert (
+        json.loads((tmp_path / "explanation.json").read_text())["stability"] == found["stability"]
+    )
 
 
 def test_existence_and_recovery():

@@ -32,6 +32,10 @@ def explain(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Measure how true the explanations are, too.")
     ] = False,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(help="For --metrics: a run of another seed on the same data; repeatable."),
+    ] = None,
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:
     """Show what the filters learned and which nodes decided, as a report to be opened from disk.
@@ -45,15 +49,17 @@ def explain(
 
     if more and not graphs:
         raise typer.BadParameter("a number is missing its option: --graphs 3 17")
+    if compare and not metrics:
+        raise typer.BadParameter("--compare needs --metrics")
     with reporting(quiet=False) as reporter:
-        subject = open_run(run, data_mirror, reporter)
+        subject, *others = [open_run(r, data_mirror, reporter) for r in [run, *(compare or [])]]
     shown = [*(graphs or []), *(more or [])]
     subject.check_choice(shown, class_)  # before minutes of measuring
     scores = None
     if metrics:
         from kergnn.explain.metrics import measure_run
 
-        scores = measure_run(subject, out or run, threshold)
+        scores = measure_run(subject, out or run, threshold, others)
         for name, value in scores.items():
             typer.echo(f"{name:<20} {value:.3f}")
     path = write_report(subject, out or run, threshold, shown, class_, scores)

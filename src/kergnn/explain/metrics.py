@@ -16,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch_geometric.data import Data
 
+from kergnn.config import ConfigError
 from kergnn.data import GraphSet, ground_truth
 from kergnn.data.store import write_atomic
 from kergnn.egographs import EgoGraphs
@@ -76,15 +77,48 @@ def explanation_metrics(
     return found | {f"redundancy_{layer}": value for layer, value in layers}
 
 
-def measure_run(subject: Subject, out: Path, threshold: float = 0.5) -> dict[str, float]:
-    """Measure a finished run on its test part and write ``explanation.json`` into ``out``."""
+def measure_run(
+    subject: Subject, out: Path, threshold: float = 0.5, others: Sequence[Subject] = ()
+) -> dict[str, float]:
+    """Measure a finished run on its test part and write ``explanation.json`` into ``out``.
+
+    Args:
+        subject: the run.
+        out: the directory.
+        threshold: see :func:`explanation_metrics`.
+        others: runs of other seeds on the same data, for ``stability``.
+    """
+    for other in others:
+        if other.graphs.fingerprint != subject.graphs.fingerprint:
+            raise ConfigError(
+                f"{other.name} was trained on {other.graphs.name}, not on the same data"
+            )
     scores = explanation_metrics(
         subject.model, subject.graphs, subject.batches.x, subject.split.test, threshold
     )
+    if others:
+        scores["stability"] = _stability_of_runs([subject, *others])
     # JSON has no word for what could not be measured.
     known = {name: None if math.isnan(value) else value for name, value in scores.items()}
     write_atomic(out / "explanation.json", (json.dumps(known, indent=2) + "\n").encode())
     return scores
+
+
+def _stability_of_runs(subjects: Sequence[Subject], limit: int = 30) -> float:
+    """Return how alike the runs explain the edges, for one class, of the first run's test part."""
+    first = subjects[0]
+    part = first.split.test[:: max(1, -(-len(first.split.test) // limit))].tolist()
+    masks: list[list[Tensor]] = [[] for _ in subjects]
+    for item in part:
+        graph, index = item, None
+        if first.graphs.task == "node":
+            graph = int(first.graphs.graph_of[item])
+            index = item - int(first.graphs.ptr[graph])
+        target = int(first.graphs.y[item])
+        for mask, subject in zip(masks, subjects, strict=True):
+            found = explain(subject.model, subject.data(graph), target, index=index)
+            mask.append(found.edge_contribution)
+    return stability(masks)
 
 
 def _truth_metrics(model: KerGNN, data: list[Data], limit: int) -> dict[str, float]:
