@@ -326,10 +326,12 @@ def test_edges_of_pyg_keep_their_attributes():
 def test_names_of_nodes_and_edges_do_not_meet_in_pyg():
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {0: "A", 1: "B", 2: "C"}, "label")
-    for name in ("label", "edge_index", "y", "x", "edge_attr"):
+    for name in ("label", "index", "values", "y", "x", "edge_attr"):
         nx.set_edge_attributes(graph, {(0, 1): f"{name}0", (1, 2): f"{name}1"}, name)
     nx.set_node_attributes(graph, {0: 0.5, 1: 1.5, 2: 2.5}, "charge")
     nx.set_node_attributes(graph, {n: [n / 2, 1.0] for n in range(3)}, "place")
+    nx.set_node_attributes(graph, {n: n + 0.25 for n in range(3)}, "x")
+    nx.set_node_attributes(graph, {n: n + 0.75 for n in range(3)}, "y")
     graph.graph |= {"y": "good", "id": "first"}
     data = to_pyg(as_graphs([graph]))
     (back,) = to_networkx(as_graphs(data))
@@ -339,7 +341,12 @@ def test_names_of_nodes_and_edges_do_not_meet_in_pyg():
     assert to_networkx(as_graphs([graph]))[0].graph == graph.graph
     some = as_graphs(data, node_labels=[], node_attributes="place")
     assert (some.attribute_columns, some.attributes[2].tolist()) == (("place",) * 2, [1, 1])
-    for name in ("y", "edge_kind", "x"):
+    wide = Data(x=torch.ones(3, 4), edge_index=data[0].edge_index, node_attributes=["a", "b"])
+    with pytest.raises(
+        DataError, match=r"graphs\[0\].x must have 2 columns, as node_attributes has"
+    ):
+        as_graphs([wide])
+    for name in ("y", "edge_kind", "x", "size", "num_features"):
         nx.set_node_attributes(graph, "strange", name)
         with pytest.raises(DataError, match=f"graphs has '{name}', which means something else"):
             to_pyg(as_graphs([graph], node_labels=[name], node_attributes="charge"))
@@ -353,6 +360,9 @@ def test_of_parallel_edges_the_first_counts():
     graphs = as_graphs([nx.MultiGraph([(0, 1, {"w": 1}), (1, 0, {"w": 2}), (0, 1, {"w": 3})])])
     assert to_networkx(graphs)[0].edges[0, 1] == {"w": 1}
     assert to_pyg(graphs)[0].edge_w.tolist()[0] == 1
+    mixed = Data(edge_index=torch.tensor([[0, 1, 0], [1, 0, 1]]), edge_attr=torch.tensor([1, 2, 3]))
+    mixed.num_nodes = 2
+    assert to_networkx(as_graphs([mixed]))[0].edges[0, 1] == {"edge_attr": 1}
     assert to_grakel(graphs)[0][2][0, 1] == 1
 
 
@@ -362,6 +372,8 @@ def test_rows_of_edges_are_counted():
     data.edge_label_index = torch.zeros(2, 5)  # not of edges, though it begins so
     data.edge_attr = torch.ones(2, dtype=torch.bfloat16)
     assert as_graphs([data]).edge_values["edge_attr"].tolist() == [1, 1]
+    data.edge_values, data.node_labels = torch.ones(2), torch.zeros(3)  # the user's own
+    assert sorted(as_graphs([data]).edge_values) == ["edge_attr", "edge_values"]
     data.edge_attr = torch.ones(3)
     with pytest.raises(DataError, match=r"graphs\[0\].edge_attr is .* 2 rows, one an edge"):
         as_graphs([data])

@@ -1,4 +1,7 @@
 import multiprocessing
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -73,6 +76,8 @@ def test_the_number_of_threads_changes_no_bit(kernel, num_threads, monkeypatch):
 def test_all_threads_take_part_and_their_errors_are_raised(openmp, num_threads, monkeypatch):
     if not openmp:
         monkeypatch.setattr(threads, "_openmp", lambda: None)
+    elif threads._openmp() is None:
+        pytest.skip("this torch has no GNU OpenMP")
     num_threads(3)
     barrier = threading.Barrier(3)
     threads.run(lambda: barrier.wait(timeout=60), work=100)  # returns only if three threads meet
@@ -88,6 +93,28 @@ def test_all_threads_take_part_and_their_errors_are_raised(openmp, num_threads, 
         threads.run(fail_in_the_pool, work=100)
 
 
+def test_a_signal_is_not_lost(num_threads, capfd):
+    """Raised as soon as the main thread runs Python again, perhaps before it can be caught."""
+    num_threads(2)
+
+    def alarm(number, frame):
+        raise InterruptedError
+
+    def work():
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        for _ in range(20_000):
+            threads.run(lambda: None, work=100)
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        for _ in range(20):
+            with pytest.raises(InterruptedError):
+                work()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert capfd.readouterr().err == ""
+
+
 def test_little_work_stays_in_the_calling_thread():
     seen = []
     threads.run(lambda: seen.append(threading.get_ident()), work=10)
@@ -98,6 +125,31 @@ def _in_child(queue, kernel, ego, tensors):
     torch.set_num_threads(1)  # as in workers of a DataLoader: OpenMP would wait forever here
     threads.torch.get_num_threads = lambda: 2
     queue.put([t.numpy() for t in results(kernel, ego, tensors)])
+
+
+FORK = """
+import os, torch
+from kergnn import EgoGraphs
+from kergnn.engine import evaluate
+from kergnn.testing import random_filters, random_graph
+x, edges = random_graph(400, 0.05)
+ego = EgoGraphs.from_edge_index(edges, 400, 1, 8)
+A, W = random_filters(40, 4, num_features=x.size(1))
+torch.set_num_threads(2)
+torch.rand(1000, 1000).exp()  # the threads are there, but compiled code was not used yet
+child = os.fork()
+if child == 0:
+    torch.set_num_threads(1)  # as in workers of a DataLoader: torch itself would wait forever
+    torch.get_num_threads = lambda: 2
+    evaluate("rw", x, ego, A, W, 2, engine="numba")
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_forked_before_the_first_use_computes():
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=300)
+    assert run.stdout == "0\n", run.stderr
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

@@ -181,6 +181,9 @@ def test_occlusion_is_what_the_logit_loses_without_an_edge(index, monkeypatch):
     shares = explain(model, data, 1, index=index, method="readout")
     assert torch.equal(found.node_contribution, shares.node_contribution)
     assert torch.equal(found.baseline, shares.baseline)
+    wider = EgoSubgraphs(num_hops=2)(data.clone())
+    with pytest.raises(ValueError, match=r"other ego-graphs .* num_hops is 1, max_nodes is 4"):
+        explain(model, wider, 1, index=index, method="occlusion")
 
 
 def test_shares_follow_the_nodes_and_entries_of_the_edge_index():

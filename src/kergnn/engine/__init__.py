@@ -19,6 +19,7 @@ from torch import Tensor
 from kergnn._checks import check_choice
 from kergnn.egobuilder import not_traced
 from kergnn.egographs import EgoGraphs
+from kergnn.engine import threads  # noqa: F401  it must know of forks before they happen
 from kergnn.engine.normalize import NORMALIZATIONS, normalize_values
 from kergnn.kernels import get_kernel
 

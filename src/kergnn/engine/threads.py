@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -49,9 +52,31 @@ def _run_in_team(openmp: ctypes.CDLL, function: Callable[[], None], num_threads:
         except BaseException as error:
             errors.append(error)
 
-    openmp.GOMP_parallel(_Body(body), None, num_threads, 0)
+    with _caught(body, errors):
+        openmp.GOMP_parallel(_Body(body), None, num_threads, 0)
     if errors:
         raise errors[0]
+
+
+@contextmanager
+def _caught(body: Callable[[int], None], errors: list[BaseException]) -> Iterator[None]:
+    """Keep what a signal raises in the main thread before ``body`` can catch it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no signal comes here
+        return
+    before = sys.unraisablehook
+
+    def keep(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.object is body and unraisable.exc_value is not None:
+            errors.append(unraisable.exc_value)
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _run_in_pool(function: Callable[[], None], num_threads: int) -> None:

@@ -59,9 +59,9 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
         edges = [(int(a), int(b)) for a, b in record.edges]
         graph.add_edges_from(edges)
         for name, column in record.edge_values.items():
-            pairs = reversed(list(zip(edges, column.tolist(), strict=True)))
-            own = {e: v for e, v in pairs if v is not None}
-            nx.set_edge_attributes(graph, own, name)
+            for edge, value in reversed(list(zip(edges, column.tolist(), strict=True))):
+                if value is not None:
+                    graph.edges[edge][name] = value
         for name, values in record.labels.items():
             natural = {node: vocabulary[name][value] for node, value in enumerate(values)}
             nx.set_node_attributes(graph, natural, name)

@@ -57,10 +57,10 @@ def pyg_classes(graphs: Sequence[Data], task: str) -> list[Any]:
     found: list[Any] = []
     for i, data in enumerate(graphs):
         wanted = 1 if task == "graph" else data.num_nodes
-        y = [None] * wanted if data.y is None else _list(data.y)
-        names = data.get("class_names")
-        if names is not None and all(v != v or v in range(len(names)) for v in y):
-            y = [None if v != v else names[v] for v in y]
+        y: list[Any] = [None] * wanted if data.y is None else _list(data.y)
+        names = _names(data, "class_names")
+        if names and all(v != v or v in range(len(names)) for v in y):
+            y = [names[v] if v == v else None for v in y]
         if len(y) != wanted:
             raise DataError(f"graphs[{i}].y has {len(y)} values where {wanted} are expected")
         found += y
@@ -110,7 +110,7 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
             ]
         for i, (name, values) in enumerate(record.labels.items()):
             natural = natural_values(graphs.label_names[i])
-            is_number = all(isinstance(v, int) for v in natural)
+            is_number = all(isinstance(v, int) and abs(v) < 2**63 for v in natural)
             data[name] = torch.tensor([int(v) for v in values]) if is_number else list(values)
         if record.labels:
             data.node_labels = list(record.labels)
@@ -121,9 +121,13 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
 def _check_names(graphs: GraphSet, records: Sequence[GraphRecord]) -> None:
     """Refuse names that PyG, or this module, uses for something else."""
     labels = records[0].labels if records else {}
-    taken = {"edge_index", "num_nodes", "node_labels", "node_attributes", "class_names", "y"}
-    taken |= set() if graphs.attributes is None else {"x"}
-    wrong = [name for name in labels if name in taken or name.startswith("edge_")]
+    ours = ("node_labels", "node_attributes", "class_names")
+    free = {"x"} if graphs.attributes is None else set()
+    wrong = [
+        name
+        for name in labels
+        if name in ours or name.startswith("edge_") or (hasattr(Data, name) and name not in free)
+    ]
     keys = [_edge_key(name) for name in graphs.edge_values]
     wrong += [name for name in graphs.edge_values if keys.count(_edge_key(name)) > 1]
     if wrong:
@@ -132,22 +136,31 @@ def _check_names(graphs: GraphSet, records: Sequence[GraphRecord]) -> None:
 
 def _edge_key(name: str) -> str:
     """Return the name under which a value of edges stands in ``Data``."""
-    ours = name.startswith("edge_") and name not in ("edge_index", "edge_values")
-    return name if ours else f"edge_{name}"
+    key = name if name.startswith("edge_") else f"edge_{name}"
+    return f"edge_{key}" if key in ("edge_index", "edge_values") else key
 
 
 def _listed(graphs: Sequence[Data], entry: str) -> list[str]:
     """Return the names that an entry of the first graph with nodes lists, each once."""
-    named = [data[entry] for data in graphs if data.num_nodes and entry in data]
-    return list(dict.fromkeys(names_of(named[0], f"graphs[0].{entry}"))) if named else []
+    named = [_names(data, entry) for data in graphs if data.num_nodes]
+    return list(dict.fromkeys(named[0])) if named else []
+
+
+def _names(data: Data, entry: str) -> list[str]:
+    """Return an entry that lists names, nothing if it is something else, perhaps the user's own."""
+    names = data.get(entry)
+    listed = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return names if listed else []
 
 
 def _edge_values(data: Data, where: str) -> dict[str, Any]:
     """Return what ``edge_values`` lists, and what begins with ``edge_`` and is of all edges."""
-    listed = {_edge_key(name): name for name in data.get("edge_values") or ()}
+    listed = {_edge_key(name): name for name in _names(data, "edge_values")}
     found = {}
     for key, values in data.to_dict().items():
-        if key in ("edge_index", "edge_values") or not key.startswith("edge_"):
+        is_list = key == "edge_values" and bool(listed)
+        an_index = "index" in key and key not in listed  # by PyG's own rule
+        if an_index or is_list or not key.startswith("edge_"):
             continue
         if not isinstance(values, list | Tensor) or len(values) != data.num_edges:
             if key in listed or key in ("edge_attr", "edge_weight"):
@@ -181,8 +194,10 @@ def _as_tensor(column: np.ndarray[Any, Any]) -> Tensor | list[Any]:
 
 
 def _rows(data: Data, name: str, num_nodes: int, where: str) -> Any:
-    values, columns = getattr(data, name, None), data.get("node_attributes") or ()
-    if values is None and name in columns and isinstance(data.x, Tensor):
+    values, columns = data.get(name), _names(data, "node_attributes")
+    if name in columns:
+        if not isinstance(data.x, Tensor) or data.x.dim() != 2 or data.x.size(1) != len(columns):
+            raise DataError(f"{where}.x must have {len(columns)} columns, as node_attributes has")
         values = data.x[:, [i for i, column in enumerate(columns) if column == name]]
     if values is None:
         if num_nodes == 0:

@@ -49,7 +49,7 @@ def as_numbers(value: Any, where: str) -> list[float]:
 
 def names_of(names: Names, argument: str) -> list[str]:
     """Return one name or several as a list."""
-    found = [names] if isinstance(names, str) else names or []
+    found = [names] if isinstance(names, str) else [] if names is None else names
     if not isinstance(found, list | tuple) or not all(isinstance(name, str) for name in found):
         raise DataError(f"{argument} is {names!r}: it must be a name, or a list of names")
     return list(found)
