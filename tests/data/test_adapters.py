@@ -383,7 +383,10 @@ def test_what_is_no_set_is_named():
     for write in (to_networkx, to_pyg, to_grakel, to_adjacency, to_smiles):
         with pytest.raises(DataError, match="graphs is a list: as_graphs makes a GraphSet of it"):
             write([nx.path_graph(2)])
-    assert as_graphs([nx.path_graph(2)], [1.0]).class_names == ("1",)
+    one = as_graphs([nx.path_graph(2)], [1.0])
+    assert one.class_names == ("1",)
+    for write in (to_networkx, to_pyg, to_grakel, to_adjacency):
+        assert write(one.select(torch.tensor([], dtype=torch.long))) == []
 
 
 @pytest.mark.filterwarnings(KEPT)

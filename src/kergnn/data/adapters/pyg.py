@@ -83,7 +83,8 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     numbers = [n for n in natural_values(graphs.class_names) if isinstance(n, int)]
     whole = len(numbers) == len(graphs.class_names)
     classes = torch.tensor([*(numbers if whole else range(graphs.num_classes)), 0])
-    parts = torch.split(graphs.y, 1 if graphs.task == "graph" else graphs.size.tolist())
+    sizes = [1] * len(records) if graphs.task == "graph" else graphs.size.tolist()
+    parts = torch.split(graphs.y, sizes)
     made = []
     for record, own in zip(records, parts, strict=True):
         row, col = np.asarray(record.edges, dtype=np.int64).reshape(-1, 2).T
