@@ -51,7 +51,7 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     """
     records = split(graphs)
     made, classes = [], natural_values(class_values(graphs))
-    vocabulary = _vocabulary(graphs)
+    vocabulary = _vocabulary(graphs, records)
     first = 0
     for g, record in enumerate(records):
         graph = nx.Graph() if record.id is None else nx.Graph(id=record.id)
@@ -79,9 +79,9 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     return made
 
 
-def _vocabulary(graphs: GraphSet) -> dict[str, dict[str, Any]]:
+def _vocabulary(graphs: GraphSet, records: Sequence[GraphRecord]) -> dict[str, dict[str, Any]]:
     """Return for every label its names, and what they were before they were strings."""
-    columns = split(graphs)[0].labels if graphs.num_graphs else {}
+    columns = records[0].labels if records else {}
     return {
         column: dict(zip(names, natural_values(names), strict=True))
         for column, names in zip(columns, graphs.label_names, strict=True)
