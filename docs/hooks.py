@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import make_figures
@@ -30,7 +31,9 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Draw the figures, and add the font of the formulas."""
+    """Draw the figures, and add the stored one of the benchmark and the font of the formulas."""
+    bench = Path(config["config_file_path"]).parent / "results/bench/bench.svg"
+    files.append(File.generated(config, "figures/bench.svg", content=bench.read_bytes()))
     font = resources.files("ziamath") / "fonts" / MATH_FONT
     files.append(File.generated(config, f"assets/{MATH_FONT}", content=font.read_bytes()))
     for name, draw in make_figures.FIGURES.items():
