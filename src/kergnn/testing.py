@@ -55,6 +55,18 @@ def walks(adjacency: Tensor, length: int) -> Tensor:
     return torch.tensor(paths, dtype=torch.long).reshape(-1, length + 1)
 
 
+def enumerated_returns(adjacency: Tensor, length: int) -> Tensor:
+    """The probability that a random walk from every node is back after ``length`` steps: (n,).
+
+    Every walk is listed, with the product of one over the degrees that it leaves.
+    """
+    back = torch.zeros(len(adjacency), dtype=torch.float64)
+    for walk in walks(adjacency, length):
+        if walk[0] == walk[-1]:
+            back[walk[0]] += 1 / adjacency[walk[:-1]].sum(1).double().prod()
+    return back
+
+
 def enumerated_walk_kernel(A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int) -> Tensor:
     """Sum over all pairs of p-step walks: the product of the similarities of their nodes at every
     step, times the weights of the filter edges walked over.

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from kergnn.data import DataError, Features, GraphSet, default_recipe
+from kergnn.testing import enumerated_returns
 
 
 def toy(**changes):
@@ -145,3 +146,43 @@ def test_unknown_recipes_are_named(recipe, message):
         Features.fit(recipe, toy(), TRAIN)
     with pytest.raises(DataError, match="toy has no node labels"):
         Features.fit("label", toy(labels=None), TRAIN)
+
+
+def test_walks_are_the_standardised_return_probabilities():
+    """Against every walk listed, on a random graph with a node on its own."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 6, (2, 9), generator=generator)
+    graphs = GraphSet(
+        name="walks",
+        task="graph",
+        size=torch.tensor([7, 3]),
+        edge_index=torch.cat([edges, torch.tensor([[7, 8, 9], [8, 9, 7]])], 1),
+        y=torch.tensor([0, 1]),
+        class_names=("a", "b"),
+    )
+    adjacency = torch.zeros(10, 10, dtype=torch.long)
+    adjacency[tuple(graphs.simple_edges)] = 1
+    expected = torch.stack([enumerated_returns(adjacency, steps) for steps in range(2, 7)], 1)
+    torch.testing.assert_close(graphs.return_probability[:, :5], expected, rtol=1e-12, atol=1e-12)
+    assert graphs.return_probability.shape == (10, 11)
+    assert graphs.return_probability[6].eq(0).all()
+    # A walk in a triangle: half of the ways back after two steps, a quarter after three.
+    assert graphs.return_probability[7, :2].tolist() == pytest.approx([0.5, 0.25])
+
+    train = torch.arange(7)
+    features = Features.fit("walks", graphs, train)
+    x = features(graphs)
+    torch.testing.assert_close(x[train].mean(0), torch.zeros(11), atol=1e-6, rtol=0)
+    assert features.names[0] == "back after 2"
+    stored = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert torch.equal(stored(graphs), x)
+
+
+def test_long_returns_are_powers_of_the_walk_matrix():
+    graphs = toy()
+    matrix = torch.zeros(4, 4, dtype=torch.float64)
+    matrix[tuple(graphs.simple_edges)] = 1
+    matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+    for column, steps in enumerate(range(2, 13)):
+        expected = torch.linalg.matrix_power(matrix, steps).diagonal()
+        torch.testing.assert_close(graphs.return_probability[:, column], expected)

@@ -44,7 +44,8 @@ def train(
         typer.Option(help=f"Largest size of an ego-graph (default {RunConfig.max_nodes})."),
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Recipe: label, attr, degree, onehot-degree, const, or a+b.")
+        str | None,
+        typer.Option(help="Recipe: label, attr, degree, onehot-degree, walks, const, or a+b."),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help=f"Largest number of epochs (default {RunConfig.epochs}).")

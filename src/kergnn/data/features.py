@@ -8,6 +8,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``attr`` | its attributes, standardised on the training part; columns of zeros and ones stay |
 | ``degree`` | its number of neighbours |
 | ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
+| ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
 | ``const`` | the number one |
 """
 
@@ -23,8 +24,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.returns import RETURN_STEPS
 
-RECIPES = ("label", "attr", "degree", "onehot-degree", "const")
+RECIPES = ("label", "attr", "degree", "onehot-degree", "walks", "const")
 # What columns are called that have no names of their own.
 _NAMELESS = {"label", "attr", "attributes", "x"}
 
@@ -51,6 +53,8 @@ class Features:
         max_degree: for ``onehot-degree``: larger degrees count as this one.
         label_columns: for ``label``: what every label column is called, if anything.
         attribute_columns: for ``attr``: what every attribute column is called, if anything.
+        walk_mean: for ``walks``: what is subtracted from every column.
+        walk_scale: for ``walks``: what every column is divided by.
     """
 
     recipe: str
@@ -60,6 +64,8 @@ class Features:
     max_degree: int = 0
     label_columns: tuple[str, ...] = ()
     attribute_columns: tuple[str, ...] = ()
+    walk_mean: tuple[float, ...] = ()
+    walk_scale: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -67,6 +73,7 @@ class Features:
         parts = _parts(recipe)
         label_names: tuple[tuple[str, ...], ...] = ()
         mean, scale = torch.empty(0), torch.empty(0)
+        walk_mean, walk_scale = torch.empty(0), torch.empty(0)
         if "label" in parts:
             if graphs.labels is None:
                 raise DataError(f"features is {recipe!r}, but {graphs.name} has no node labels")
@@ -76,9 +83,10 @@ class Features:
                 raise DataError(f"features is {recipe!r}, but {graphs.name} has no attributes")
             rows = graphs.attributes[train_nodes].double()
             binary = ((rows == 0) | (rows == 1)).all(0)
-            mean = rows.mean(0).masked_fill(binary, 0)
-            scale = rows.std(0, correction=0).masked_fill(binary, 1)
-            scale = scale.masked_fill(scale < 1e-12, 1)
+            mean, scale = _standard(rows)
+            mean, scale = mean.masked_fill(binary, 0), scale.masked_fill(binary, 1)
+        if "walks" in parts:
+            walk_mean, walk_scale = _standard(graphs.return_probability[train_nodes])
         degree = graphs.degree[train_nodes]
         return cls(
             recipe=recipe,
@@ -88,6 +96,8 @@ class Features:
             max_degree=int(degree.max()) if "onehot-degree" in parts and len(degree) else 0,
             label_columns=graphs.label_columns if "label" in parts else (),
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
+            walk_mean=tuple(walk_mean.tolist()),
+            walk_scale=tuple(walk_scale.tolist()),
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -111,6 +121,10 @@ class Features:
             elif part == "onehot-degree":
                 degree = graphs.degree.clamp(max=self.max_degree)
                 made.append(one_hot(degree, self.max_degree + 1).float())
+            elif part == "walks":
+                made.append(
+                    _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
+                )
             else:
                 made.append(torch.ones(graphs.num_nodes, 1))
         return torch.cat(made, dim=1)
@@ -134,6 +148,8 @@ class Features:
                     seen[name] += 1
             elif part == "onehot-degree":
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
+            elif part == "walks":
+                columns += [f"back after {steps}" for steps in RETURN_STEPS]
             else:
                 columns.append(part)
         return columns
@@ -177,9 +193,7 @@ class Features:
                 f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
             )
         order = _order(graphs.name, graphs.attribute_columns, self.attribute_columns, width)
-        mean = torch.tensor(self.mean, dtype=torch.float64)
-        scale = torch.tensor(self.scale, dtype=torch.float64)
-        return ((graphs.attributes[:, order] - mean) / scale).float()
+        return _standardised(graphs.attributes[:, order], self.mean, self.scale)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -196,6 +210,8 @@ class Features:
             max_degree=int(values["max_degree"]),
             label_columns=tuple(values.get("label_columns", ())),
             attribute_columns=tuple(values.get("attribute_columns", ())),
+            walk_mean=tuple(values.get("walk_mean", ())),
+            walk_scale=tuple(values.get("walk_scale", ())),
         )
 
 
@@ -223,3 +239,14 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
+
+
+def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean and the deviation of every column; a constant one is divided by one."""
+    scale = rows.std(0, correction=0)
+    return rows.mean(0), scale.masked_fill(scale < 1e-12, 1)
+
+
+def _standardised(rows: Tensor, mean: tuple[float, ...], scale: tuple[float, ...]) -> Tensor:
+    centred = rows - torch.tensor(mean, dtype=torch.float64)
+    return (centred / torch.tensor(scale, dtype=torch.float64)).float()

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from kergnn.data.returns import return_probabilities
+
 Task: TypeAlias = Literal["graph", "node"]
 
 
@@ -127,6 +129,11 @@ class GraphSet:
     def degree(self) -> Tensor:
         """(N,) number of neighbours, each counted once and in both directions, loops not at all."""
         return torch.bincount(self.simple_edges[0], minlength=self.num_nodes)
+
+    @cached_property
+    def return_probability(self) -> Tensor:
+        """(N, 11) how likely a random walk is back after 2 to 12 steps."""
+        return return_probabilities(self.simple_edges, self.degree)
 
     def select(self, which: Tensor) -> GraphSet:
         """Return the graphs ``which`` (ascending positions) as a set of their own."""
