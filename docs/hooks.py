@@ -25,15 +25,17 @@ from kergnn.cli.app import app
 
 log = logging.getLogger("mkdocs.hooks.kergnn")
 
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 MATH_FONT = "STIXTwoMath-Regular.ttf"
 COMMANDS = "<!-- the commands -->"
+_TABLE = re.compile(r"<!-- kergnn table(.*?) -->")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', flags=re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Draw the figures, and add the stored one of the benchmark and the font of the formulas."""
-    bench = Path(config["config_file_path"]).parent / "results/bench/bench.svg"
-    files.append(File.generated(config, "figures/bench.svg", content=bench.read_bytes()))
+    bench = (RESULTS / "bench/bench.svg").read_bytes()
+    files.append(File.generated(config, "figures/bench.svg", content=bench))
     font = resources.files("ziamath") / "fonts" / MATH_FONT
     files.append(File.generated(config, f"assets/{MATH_FONT}", content=font.read_bytes()))
     for name, draw in make_figures.FIGURES.items():
@@ -42,7 +44,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the help of every command where a page asks for it."""
+    """Put the help of every command, and tables of stored results, where a page asks for them."""
+
+    def table(match: re.Match[str]) -> str:
+        return _output("table", "--format", "markdown", "--store", str(RESULTS), *match[1].split())
+
+    markdown = _TABLE.sub(table, markdown)
     return markdown.replace(COMMANDS, command_help()) if COMMANDS in markdown else markdown
 
 
@@ -72,23 +79,24 @@ def math(latex: str, block: bool) -> str:
 
 def command_help() -> str:
     """Return what ``kergnn --help`` and ``kergnn COMMAND --help`` show."""
-    parts = [f"```text\n{_help()}\n```"]
+    parts = [f"```text\n{_output('--help')}\n```"]
     for command in app.registered_commands:
         name = command.name or command.callback.__name__.replace("_", "-")
-        parts.append(f"## kergnn {name}\n\n```text\n{_help(name)}\n```")
+        parts.append(f"## kergnn {name}\n\n```text\n{_output(name, '--help')}\n```")
     return "\n\n".join(parts)
 
 
-def _help(*command: str) -> str:
+def _output(*command: str) -> str:
+    """Return what a command shows."""
     columns = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "84"
     try:
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = main([*command, "--help"])
+            code = main([*command])
     finally:
         os.environ.pop("COLUMNS")
         if columns is not None:
             os.environ["COLUMNS"] = columns
     if code:
-        raise RuntimeError(f"kergnn {' '.join(command)} --help failed with exit code {code}")
+        raise RuntimeError(f"kergnn {' '.join(command)} failed with exit code {code}")
     return out.getvalue().strip()

@@ -51,3 +51,12 @@ def test_the_command_line_page_shows_every_command():
     for command in app.registered_commands:
         assert f"## kergnn {command.callback.__name__}\n" in page
     assert "--max-nodes" in page
+
+
+def test_the_page_of_results_is_written_from_the_store():
+    import hooks
+
+    page = hooks.on_page_markdown((ROOT / "docs/results.md").read_text())
+    assert "<!-- kergnn table" not in page
+    assert "| KerGNN-1 | published |" in page
+    assert "| kergnn | measured |" in page
