@@ -82,6 +82,25 @@ def test_an_interrupted_bench_goes_on(tmp_path, monkeypatch):
         run_bench(["MUTAG"], [1], 2, quick=True, before=first)
 
 
+def test_the_memory_of_every_contender_is_measured_once(monkeypatch):
+    monkeypatch.setattr("kergnn.bench.run.sweep_points", lambda quick: [])
+    monkeypatch.setattr("kergnn.bench.run.startup_seconds", lambda kernel: {})
+    record, asked = run_bench(["MUTAG"], [1], 1, quick=True), []
+
+    def memory(request):
+        asked.append(request["name"])
+        return 1000 * len(asked)
+
+    monkeypatch.setattr("kergnn.bench.run.epoch_memory", memory)
+    for _ in range(2):
+        record = run_bench(["MUTAG"], [1], 1, before=record)
+    assert asked == contenders.epoch_names(1)
+    found = record["datasets"]["MUTAG"]["epoch"]["1"]
+    assert [f["peak_bytes"] for f in found.values()] == [1000, 2000, 3000, 4000, 5000]
+    titles = [table.title for table in format_tables({**record, "startup": {}})]
+    assert sum("memory" in title for title in titles) == 1
+
+
 def test_the_command_leaves_a_record_and_a_plot(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("kergnn.bench.run.sweep_points", lambda quick: [])
     out = tmp_path / "bench"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Callable
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -13,9 +14,10 @@ from rich.table import Table
 def format_tables(record: dict[str, Any]) -> list[Table]:
     """Return the tables that the command prints."""
     tables = [_epochs(record)]
-    layers = {name: e["layer"] for name, e in record["datasets"].items() if "layer" in e}
-    if layers:
-        tables.append(_layers(layers))
+    if any("peak_bytes" in found for found in _contenders(record)):
+        tables.append(_memory(record))
+    if any("layer" in entry for entry in record["datasets"].values()):
+        tables.append(_layers(record))
     if "startup" in record:
         tables.append(_startup(record["startup"]))
     if record["scaling"]:
@@ -24,43 +26,61 @@ def format_tables(record: dict[str, Any]) -> list[Table]:
 
 
 def _epochs(record: dict[str, Any]) -> Table:
-    table = Table(title="Training epoch (median seconds; ratio to PyG's GIN of the same depth)")
-    found_names = [
-        name
-        for entry in record["datasets"].values()
-        for contenders in entry["epoch"].values()
-        for name in contenders
-    ]
-    names = list(dict.fromkeys(found_names))
-    for column in ("data set", "layers", *names, "memory / GIN's"):
+    return _by_contender(
+        record,
+        "Training epoch (median seconds; ratio to PyG's GIN of the same depth)",
+        lambda found, _: f"{found['median_seconds']:.3f} ({found['ratio_to_gin']:.2f})",
+    )
+
+
+def _memory(record: dict[str, Any]) -> Table:
+    def cell(found: dict[str, Any], gin: dict[str, Any]) -> str:
+        own, base = found.get("peak_bytes"), gin.get("peak_bytes")
+        return f"{own / 2**20:.0f} ({own / base:.2f})" if own and base else ""
+
+    return _by_contender(
+        record, "Peak memory of an epoch (MiB; ratio to PyG's GIN of the same depth)", cell
+    )
+
+
+def _by_contender(
+    record: dict[str, Any], title: str, cell: Callable[[dict[str, Any], dict[str, Any]], str]
+) -> Table:
+    """Return a table with a column for every contender; a cell is made of its figures and GIN's."""
+    epochs = [entry["epoch"] for entry in record["datasets"].values()]
+    names = dict.fromkeys(name for depths in epochs for found in depths.values() for name in found)
+    table = Table(title=title)
+    for column in ("data set", "layers", *names):
         table.add_column(column, justify="left" if column == "data set" else "right")
     for dataset, entry in record["datasets"].items():
-        for num_layers, contenders in entry["epoch"].items():
-            cells = []
-            for name in names:
-                found = contenders.get(name)
-                cells.append(
-                    f"{found['median_seconds']:.3f} ({found['ratio_to_gin']:.2f})" if found else ""
-                )
-            peaks = [contenders[name].get("peak_bytes") for name in ("KerGNN", "GIN")]
-            memory = f"{peaks[0] / peaks[1]:.2f}" if all(peaks) else ""
-            table.add_row(dataset, num_layers, *cells, memory)
+        for num_layers, found in entry["epoch"].items():
+            cells = [cell(found[name], found["GIN"]) if name in found else "" for name in names]
+            table.add_row(dataset, num_layers, *cells)
     return table
 
 
-def _layers(layers: dict[str, Any]) -> Table:
+def _contenders(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the figures of every contender, of all sets and depths."""
+    epochs = [entry["epoch"] for entry in record["datasets"].values()]
+    return [found for depths in epochs for names in depths.values() for found in names.values()]
+
+
+def _layers(record: dict[str, Any]) -> Table:
     table = Table(
         title="One rw layer, forward and backward over the set (times faster than padded)"
     )
     names = ["padded", "torch", "numba", "matrix products"]
-    for column in ("data set", *names):
+    for column in ("data set", *names, "ego-graphs built"):
         table.add_column(column, justify="left" if column == "data set" else "right")
-    for dataset, found in layers.items():
+    for dataset, entry in record["datasets"].items():
+        if "layer" not in entry:
+            continue
+        found = entry["layer"]
         cells = [
             f"{found[n]['median_seconds']:.3f} s ({1 / found[n]['ratio_to_padded']:.1f})"
             for n in names
         ]
-        table.add_row(dataset, *cells)
+        table.add_row(dataset, *cells, f"{entry['ego_index_seconds']:.3f} s")
     return table
 
 

@@ -104,16 +104,16 @@ def run_bench(
             times = take_turns(epochs, repeats)
             del epochs
             entry["epoch"][str(num_layers)] = _summary(times, base="GIN")
-            if not quick:
-                for name in ("KerGNN", "GIN"):
-                    progress(f"{dataset}: memory of {name}-{num_layers}")
-                    request = {"dataset": dataset, "name": name, "num_layers": num_layers}
-                    bytes_ = epoch_memory({**request, "mirror": str(mirror) if mirror else None})
-                    entry["epoch"][str(num_layers)][name]["peak_bytes"] = bytes_
         if _layer_fits(graphs):
             progress(f"{dataset}: one layer")
             entry["layer"] = _summary(take_turns(make_layers(graphs), repeats), base="padded")
         record["datasets"][dataset] = entry
+        save(record)
+    for dataset, depth, name in [] if quick else _without_memory(record, datasets):
+        progress(f"{dataset}: memory of {name}-{depth}")
+        request = {"dataset": dataset, "name": name, "num_layers": int(depth)}
+        bytes_ = epoch_memory({**request, "mirror": str(mirror) if mirror else None})
+        record["datasets"][dataset]["epoch"][depth][name]["peak_bytes"] = bytes_
         save(record)
     if "startup" not in record and not quick:
         progress("first passes")
@@ -130,6 +130,17 @@ def run_bench(
         record["scaling"].append(point)
         save(record)
     return record
+
+
+def _without_memory(record: dict[str, Any], datasets: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return the set, depth and name of all contenders whose memory is not known yet."""
+    return [
+        (dataset, depth, name)
+        for dataset in datasets
+        for depth, contenders in record["datasets"][dataset]["epoch"].items()
+        for name, found in contenders.items()
+        if "peak_bytes" not in found
+    ]
 
 
 def take_turns(epochs: dict[str, Epoch], repeats: int) -> dict[str, list[float]]:
