@@ -262,8 +262,10 @@ def test_datasets_and_models_say_what_there_is(capsys):
 
 def start(tmp_path, *arguments):
     """Start a command in a process of its own that saves a checkpoint after every epoch."""
+    # What a shell starts in the background ignores interrupts; a user's command does not.
     code = (
-        "import sys; import kergnn.runs as runs; runs._CHECKPOINT_SECONDS = 0; "
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "import kergnn.runs as runs; runs._CHECKPOINT_SECONDS = 0; "
         "from kergnn.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     return subprocess.Popen(
