@@ -12,15 +12,15 @@ from torch import Tensor
 
 Array: TypeAlias = NDArray[Any]
 
-# Walks of 2 to 12 steps: rings of a molecule are at most that long.
+# Few rings of molecules are longer than the longest walk.
 RETURN_STEPS = tuple(range(2, 13))
 
 
 def return_probabilities(edges: Tensor, degree: Tensor) -> Tensor:
     r"""Return the probability that a random walk from a node is back after 2 to 12 steps.
 
-    With :math:`S = D^{-1/2} A D^{-1/2}`, which has the diagonal powers of :math:`D^{-1} A`, and
-    :math:`s_k = S^k e_v`,
+    With :math:`S = D^{-1/2} A D^{-1/2}`, whose powers have the same diagonals as those of
+    :math:`D^{-1} A`, and :math:`s_k = S^k e_v`,
 
     .. math::
         (S^{2k})_{vv} = \langle s_k, s_k \rangle, \qquad
@@ -58,8 +58,7 @@ def _fill(indptr: Array, neighbor: Array, scale: Array, found: Array) -> None:
                     found[v, 2 * k - 2] += now[reached[i]] ** 2
             if 2 * k - 1 >= num_steps:
                 break
-            frontier = count
-            for i in range(frontier):
+            for i in range(count):  # those reached so far: the range does not grow with count
                 a = reached[i]
                 for e in range(indptr[a], indptr[a + 1]):
                     c = neighbor[e]
