@@ -18,7 +18,7 @@ from kergnn.nn import KerGNN
 # Keys of a configuration that mean the same for all models.
 _SHARED = ("hidden_channels", "num_layers", "dropout")
 # What a model or a kernel is given beside them.
-_DATA = ("in_channels", "out_channels", "graphs", "x", "train", "progress")
+_DATA = ("in_channels", "out_channels", "edge_channels", "graphs", "x", "train", "progress")
 _GIVEN = {*_SHARED, *_DATA}
 
 
@@ -33,6 +33,7 @@ class ModelInfo:
         tasks: ``"graph"``, ``"node"`` or both.
         paper: authors and place.
         summary: what it does, in one line.
+        edges: whether it takes features of the edges.
     """
 
     name: str
@@ -40,13 +41,19 @@ class ModelInfo:
     tasks: tuple[str, ...]
     paper: str
     summary: str
+    edges: bool = False
 
     def recipe(self, graphs: GraphSet) -> str:
-        """Return the features by default; counting kernels compare labels, which must be few."""
+        """Return the features by default.
+
+        Counting kernels compare labels, which must be few. The angle between two degrees is zero:
+        a kernel of angles needs one-hot degrees.
+        """
         counting = self.name in ("sp", "pk", "wl")
         if counting and graphs.labels is not None:
             return "label"
-        return "degree" if counting else default_recipe(graphs)
+        recipe = "degree" if counting else default_recipe(graphs)
+        return "onehot-degree" if self.name == "gntk" and recipe == "degree" else recipe
 
 
 def model_names() -> list[str]:
@@ -69,7 +76,7 @@ def model_info(name: str) -> ModelInfo:
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise ConfigError(f"model is {name!r}{hint}: it must be one of {', '.join(model_names())}")
     known = get_baseline(name)
-    return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary)
+    return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary, known.edges)
 
 
 def model_options(name: str) -> dict[str, Any]:
@@ -81,7 +88,9 @@ def model_options(name: str) -> dict[str, Any]:
     return own | ({"C": 1.0} if model_info(name).kind == "kernel" else {})
 
 
-def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str) -> nn.Module:
+def build_model(
+    config: RunConfig, in_channels: int, num_classes: int, task: str, edge_channels: int = 0
+) -> nn.Module:
     """Build the network that a configuration describes, with weights drawn from its seed."""
     if not 0 <= config.seed < 2**32:
         raise ConfigError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
@@ -95,6 +104,8 @@ def build_model(config: RunConfig, in_channels: int, num_classes: int, task: str
         constructor = get_baseline(info.name).load()
         known = set(inspect.signature(constructor).parameters)
         arguments = shared_arguments(config, known) | checked_options(config)
+        if info.edges and edge_channels:
+            arguments["edge_channels"] = edge_channels
         network: nn.Module = constructor(
             in_channels=in_channels, out_channels=num_classes, **arguments
         )

@@ -73,7 +73,9 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     graphs, train = development.graphs, development.train
     features = fit_features(config, graphs, train)
     batches = make_batches(config, graphs, features, development.ego)
-    model = build_model(config, batches.x.size(1), graphs.num_classes, graphs.task)
+    model = build_model(
+        config, batches.x.size(1), graphs.num_classes, graphs.task, features.edge_channels
+    )
     # What a model takes from the training part before its first epoch, such as anchors.
     start_from = getattr(model, "start_from", None)
     if start_from is not None:
@@ -94,7 +96,10 @@ def make_batches(
 ) -> Batches:
     """Return the graphs as the model takes them: with ego-graphs, or with edges."""
     device, x = resolve_device(config.device), features(graphs)
-    return EdgeBatches(graphs, x, device) if ego is None else GraphBatches(graphs, x, ego, device)
+    if ego is not None:
+        return GraphBatches(graphs, x, ego, device)
+    edge_attr = features.of_edges(graphs) if model_info(config.model).edges else None
+    return EdgeBatches(graphs, x, device, edge_attr)
 
 
 def ego_graphs(

@@ -131,7 +131,13 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{out / 'run.json'}: not the record of a run ({error!r})") from None
     weights, _ = load_tensors(out / "model.safetensors")
-    model = build_model(config, len(features.names), len(class_names), config.task or "graph")
+    model = build_model(
+        config,
+        len(features.names),
+        len(class_names),
+        config.task or "graph",
+        features.edge_channels,
+    )
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

@@ -118,7 +118,7 @@ def grakel_graphs(graphs, labels):
         (
             pk.gram,
             {"num_iterations": 4, "bin_width": 0.1, "seed": 3},
-            grakel.Propagation(t_max=4, w=0.1, random_state=3, normalize=True),
+            grakel.Propagation(t_max=5, w=0.1, random_state=3, normalize=True),
         ),
     ],
     ids=["wl", "sp", "pk"],

@@ -314,27 +314,39 @@ def test_123gnn_takes_sets_that_were_found_before():
 
 def test_the_channel_product_of_ppgn_is_that_of_dense_matrices():
     """Graphs of three, no and two nodes: 9 + 0 + 4 pairs."""
-    left, right = torch.randn(2, 13, 4, dtype=torch.double)
+    left, right = (torch.randn(13, 4, dtype=torch.double) for _ in range(2))
     product = channel_product(left, right, [3, 0, 2])
     assert product.shape == (13, 4)
     for channel in range(4):
         for rows, n in ((slice(0, 9), 3), (slice(9, 13), 2)):
             A, B = left[rows, channel].view(n, n), right[rows, channel].view(n, n)
             torch.testing.assert_close(product[rows, channel].view(n, n), A @ B)
+    left.requires_grad_()
+    right.requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, b: channel_product(a, b, [3, 0, 2]), (left, right))
 
 
 def test_ppgn_equals_its_formula():
     x, edge_index = graph(5, 0.5, 1)
     net = PPGN(3, 4, 2, num_layers=2).double()
-    T = torch.cat([dense(edge_index, 5).unsqueeze(0), torch.diag_embed(x.T)]).permute(1, 2, 0)
+    A = dense(edge_index, 5)
+    A = A / torch.outer(A.sum(0), A.sum(0)).clamp(min=1).sqrt()
+    T = torch.cat([A.unsqueeze(0), torch.diag_embed(x.T)]).permute(1, 2, 0)
     expected = 0
     for block, head in zip(net.blocks, net.heads, strict=True):
         product = torch.einsum("uvc,vwc->uwc", block.left(T), block.right(T))
         T = block.skip(torch.cat([T, product], dim=-1))
-        on, off = torch.eye(5).unsqueeze(-1), 1 - torch.eye(5).unsqueeze(-1)
-        sums = [(T * part).sum((0, 1)) for part in (on, off)]
-        expected = expected + head(torch.cat(sums))
+        on = torch.eye(5, dtype=torch.bool)
+        expected = expected + head(torch.cat([T[part].amax(0) for part in (on, ~on)]))
     torch.testing.assert_close(net(x, edge_index, *one(5))[0], expected)
+
+
+def test_a_single_node_has_no_pairs_for_ppgn():
+    x, none = torch.randn(1, 3, dtype=torch.double), torch.empty(2, 0, dtype=torch.long)
+    net = PPGN(3, 4, 2, num_layers=1).double()
+    T = net.blocks[0](torch.cat([x.new_zeros(1, 1), x], dim=1), [1])
+    expected = net.heads[0](torch.cat([T, torch.zeros_like(T)], dim=1))
+    torch.testing.assert_close(net(x, none, *one(1)), expected)
 
 
 def exact_path_kernel(x, paths, graph_of, num_graphs, sigma):

@@ -491,6 +491,7 @@ def test_molecules_without_rdkit(monkeypatch):
         as_graphs(["CCO"])
 
 
+@pytest.mark.filterwarnings("ignore:graphs have attributes of edges")
 def test_mutag_survives_every_round_trip():
     mutag = load_graphs("MUTAG").select(torch.arange(40))
     for there in (to_networkx, to_grakel):

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -186,3 +187,25 @@ def test_long_returns_are_powers_of_the_walk_matrix():
     for column, steps in enumerate(range(2, 13)):
         expected = torch.linalg.matrix_power(matrix, steps).diagonal()
         torch.testing.assert_close(graphs.return_probability[:, column], expected)
+
+
+def test_values_of_edges_become_features_of_both_directions():
+    """Entries are 0-1, 1-2, 1-0 and a loop; 1-0 says other than 0-1, 2-1 is not there."""
+    values = {
+        "bond": np.array(["double", "single", "triple", "loop"], dtype=object),
+        "length": np.array([0.5, 1.5, 2.5, 3.5]),
+    }
+    graphs = toy(edge_values=values)
+    assert graphs.simple_edges.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert graphs.simple_entries.tolist() == [0, 2, 1, 1]
+    features = Features.fit("label", graphs, TRAIN)
+    features = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert features.edge_names == (("bond", ("double", "loop", "single", "triple")),)
+    assert features.edge_channels == 4
+    expected = [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 1, 0]]
+    assert features.of_edges(graphs).tolist() == expected
+    strange = {"bond": np.array(["double", None, "aromatic", None], dtype=object)}
+    found = features.of_edges(toy(edge_values=strange))
+    assert found.tolist() == [[1, 0, 0, 0], [0] * 4, [0] * 4, [0] * 4]
+    assert features.of_edges(toy()).tolist() == [[0] * 4] * 4
+    assert Features.fit("label", toy(), TRAIN).of_edges(graphs) is None

@@ -72,6 +72,19 @@ def test_optional_files_may_be_absent_and_graphs_may_have_no_edges(tmp_path):
     assert graphs.edge_index.shape == (2, 0)
 
 
+def test_labels_of_edges_are_values_of_edges(tmp_path):
+    labels = {"edge_labels": "0\n0\n1\n2\n0\n"}
+    graphs = read_tu_folder(write(tmp_path / "set", GOOD | labels))
+    assert {name: v.tolist() for name, v in graphs.edge_values.items()} == {
+        "label": [0, 0, 1, 2, 0]
+    }
+    labels = {"edge_labels": "0, 5\n0, 6\n1, 7\n2, 8\n0, 9\n"}
+    graphs = read_tu_folder(write(tmp_path / "set", GOOD | labels))
+    assert graphs.edge_values["label1"].tolist() == [5, 6, 7, 8, 9]
+    with pytest.raises(DataError, match=r"TOY_edge_labels\.txt: 1 lines for 5 edges"):
+        read_tu_folder(write(tmp_path / "set", GOOD | {"edge_labels": "0\n"}))
+
+
 def test_several_label_columns(tmp_path):
     labels = "1, 7\n2, 7\n1, 9\n1, 9\n1, 9\n"
     graphs = read_tu_folder(write(tmp_path / "set", {**GOOD, "node_labels": labels}))

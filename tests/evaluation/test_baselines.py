@@ -22,6 +22,7 @@ from kergnn.evaluation import (
     run_trial,
 )
 from kergnn.models import model_info, model_names
+from kergnn.preparation import find_split, hide_test, prepare_trainer, resolve_config
 
 QUICK = {"epochs": 15, "hidden_channels": 16, "num_layers": 1, "dropout": 0.0}
 
@@ -181,3 +182,27 @@ def test_edge_batches_hold_the_same_graphs_as_ego_batches():
     again = EgoGraphs.from_edge_index(theirs.edge_index, len(theirs.x), 1)
     for name in ("index", "size", "hop", "degree", "neighbor"):
         assert torch.equal(getattr(again, name), getattr(ours.ego, name)), name
+
+
+def test_edge_batches_carry_the_features_of_their_edges():
+    """A feature that names both ends stays with its edge, whatever graphs are taken."""
+    graphs = load_graphs("MUTAG")
+    node = torch.arange(graphs.num_nodes, dtype=torch.float)
+    batches = EdgeBatches(graphs, node.unsqueeze(1), torch.device("cpu"), graphs.simple_edges.T)
+    batch = batches(torch.tensor([5, 0, 187, 5]))
+    assert batch.edge_attr.shape == (batch.edge_index.size(1), 2)
+    assert torch.equal(batch.x.flatten()[batch.edge_index].T, batch.edge_attr.float())
+
+
+def test_only_ecc_is_given_the_bonds_of_mutag():
+    graphs = load_graphs("MUTAG")
+    features = Features.fit("label", graphs, torch.arange(graphs.num_nodes))
+    assert features.edge_names == (("label", ("0", "1", "2", "3")),)
+    for model in ("ecc", "gin"):
+        config = resolve_config(RunConfig(model=model, epochs=1), graphs)
+        split = find_split(config, graphs, None)
+        trainer, _ = prepare_trainer(config, hide_test(graphs, None, split))
+        given = trainer.batches(torch.arange(4)).edge_attr
+        assert (given is not None) == (model == "ecc")
+    bonds = torch.from_numpy(graphs.edge_values["label"])
+    assert torch.equal(features.of_edges(graphs).sum(0).long(), bonds.bincount())

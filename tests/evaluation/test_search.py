@@ -1,7 +1,7 @@
 import pytest
 
 from kergnn.config import ConfigError, RunConfig
-from kergnn.evaluation import SearchSpace, default_grid
+from kergnn.evaluation import SearchSpace, default_grid, default_space
 from kergnn.evaluation.search import Range, exhaustive, halving
 
 BASE = RunConfig()
@@ -139,3 +139,14 @@ def test_a_mistake_in_a_file_names_it(tmp_path):
     with pytest.raises(ConfigError, match=r"mine\.toml: not TOML"):
         SearchSpace.read(path)
     assert Range(1, 2).log is False
+
+
+def test_networks_choose_among_the_features_of_kergnn_and_their_own():
+    assert default_space("IMDB-BINARY", "gin").choices["features"] == [
+        None,
+        "degree",
+        "onehot-degree",
+    ]
+    assert default_space("IMDB-BINARY", "kergnn").choices["features"] == ["degree", "onehot-degree"]
+    assert "features" not in default_space("IMDB-BINARY", "wl").choices
+    assert "features" not in default_space("MUTAG", "gin").choices

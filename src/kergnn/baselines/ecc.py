@@ -17,8 +17,8 @@ class ECC(nn.Module):
         + \frac{1}{|N(v)|} \sum_{u \in N(v)} F_l(e_{uv})\, h_{l-1}(u)\Big)\Big), \qquad
         \hat y(G) = \mathrm{MLP}\Big(\frac{1}{|G|} \sum_{v \in G} h_L(v)\Big)
 
-    where the filter network :math:`F_l` maps the features of an edge to a matrix. Without edge
-    features all edges have the feature 1.
+    where the filter network :math:`F_l` maps the features of an edge, such as the kind of a bond,
+    to a matrix. Without edge features all edges have the feature 1.
 
     Unlike in the paper the graph is not coarsened between layers, and a node's own features have
     their own matrix :math:`R_l` instead of a loop with a feature of its own.

@@ -26,14 +26,14 @@ def gram(
 
     .. math::
         P_0 = \text{one-hot labels}, \quad P_{t+1} = D^{-1} A P_t, \qquad
-        K(G, G') = \sum_{t} \sum_{v \in G} \sum_{v' \in G'} [h_t(P_t(v)) = h_t(P_t(v'))]
+        K(G, G') = \sum_{t=0}^{T} \sum_{v \in G} \sum_{v' \in G'} [h_t(P_t(v)) = h_t(P_t(v'))]
 
     with :math:`h_t` a random hash that keeps distributions close in total variation together.
 
     Args:
         graphs: the graphs.
         x: (N, d) node features; nodes have the same label where their rows are the same.
-        num_iterations: number of propagations.
+        num_iterations: number of propagations T.
         bin_width: width of the bins of the hash.
         normalize: whether K(G, G) is scaled to one.
         seed: seed of the hash.
@@ -43,6 +43,7 @@ def gram(
         (G, G)
     """
     num_iterations = check_integer("num_iterations", num_iterations, minimum=1)
-    kernel = Propagation(t_max=num_iterations, w=bin_width, M="TV", random_state=seed)
+    # GraKeL counts the labels before the first propagation too.
+    kernel = Propagation(t_max=num_iterations + 1, w=bin_width, M="TV", random_state=seed)
     K = grakel_gram(kernel, graphs, x, progress)
     return cosine(K) if normalize else K

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import global_add_pool
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch_geometric.utils import degree, scatter
 
 from kergnn._checks import check_integer
 
@@ -16,13 +19,15 @@ class PPGN(nn.Module):
     3-dimensional Weisfeiler-Lehman test, with matrices instead of triples.
 
     .. math::
-        T_0 = [A, \mathrm{diag}(x^1), \ldots, \mathrm{diag}(x^d)], \qquad
+        T_0 = [D^{-1/2} A D^{-1/2}, \mathrm{diag}(x^1), \ldots, \mathrm{diag}(x^d)], \qquad
         T_l = m_3\big(T_{l-1} \,\|\, m_1(T_{l-1}) \cdot m_2(T_{l-1})\big), \qquad
         \hat y(G) = \sum_{l=1}^{L} \mathrm{MLP}_l\Big(
-        \sum_v T_l[v, v] \,\Big\|\, \sum_{u \neq v} T_l[u, v]\Big)
+        \max_v T_l[v, v] \,\Big\|\, \max_{u \neq v} T_l[u, v]\Big)
 
     The product is that of matrices, channel by channel; the MLPs :math:`m_i` act on each entry.
-    Memory grows with the square of the number of nodes of each graph.
+    Normalised edges and maxima, as the authors' code has them, keep the products bounded on dense
+    graphs. A maximum over nothing, as in a graph of one node, is zero. Memory grows with the square
+    of the number of nodes of each graph.
 
     Args:
         in_channels: number of node features.
@@ -70,16 +75,22 @@ class PPGN(nn.Module):
         row_of = start[batch] + local * size[batch]
         loops, edges = row_of + local, row_of[edge_index[0]] + local[edge_index[1]]
 
+        root = degree(edge_index[0], len(x), dtype=x.dtype).clamp(min=1).rsqrt()
         T = x.new_zeros(len(graph_of), 1 + x.size(1))
-        T[edges, 0] = 1.0
+        T[edges, 0] = root[edge_index[0]] * root[edge_index[1]]
         T[loops, 1:] = x
         sizes: list[int] = size.tolist()
+        apart = torch.ones(len(T), dtype=torch.bool, device=x.device)
+        apart[loops] = False
+        others = apart.nonzero().flatten()
         out = x.new_zeros(())
         for block, head in zip(self.blocks, self.heads, strict=True):
             T = block(T, sizes)
-            diagonal = global_add_pool(T.index_select(0, loops), batch, num_graphs)
-            others = global_add_pool(T, graph_of, num_graphs) - diagonal
-            out = out + head(torch.cat([diagonal, others], dim=1))
+            pooled = [
+                scatter(T.index_select(0, rows), graph_of[rows], 0, num_graphs, reduce="max")
+                for rows in (loops, others)
+            ]
+            out = out + head(torch.cat(pooled, dim=1))
         return out
 
 
@@ -116,13 +127,38 @@ class PPGNBlock(nn.Module):
 
 def channel_product(left: Tensor, right: Tensor, sizes: Sequence[int]) -> Tensor:
     """Multiply matrices channel by channel: (Q, c), (Q, c) -> (Q, c) with Q the sum of n * n."""
-    counts, channels = [n * n for n in sizes], left.size(1)
-    left_parts, right_parts = torch.split(left, counts), torch.split(right, counts)
-    parts = []
-    for a, b, n in zip(left_parts, right_parts, sizes, strict=True):
-        A, B = (t.view(n, n, channels).permute(2, 0, 1) for t in (a, b))
-        parts.append((A @ B).permute(1, 2, 0).reshape(n * n, channels))
-    return torch.cat(parts)
+    product: Tensor = _ChannelProduct.apply(left, right, sizes)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _ChannelProduct(Function):
+    """The product and its derivative, without a node of autograd for every graph."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, sizes: Sequence[int]) -> Tensor:
+        ctx.sizes = sizes
+        ctx.save_for_backward(left, right)
+        product = torch.empty_like(left)
+        for A, B, C in zip(*(_matrices(t, sizes) for t in (left, right, product)), strict=True):
+            C.copy_(A @ B)
+        return product
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        inputs = ctx.saved_tensors
+        grads = [torch.empty_like(t) for t in inputs]
+        tensors = (*inputs, gradient.contiguous(), *grads)
+        for A, B, C, dA, dB in zip(*(_matrices(t, ctx.sizes) for t in tensors), strict=True):
+            dA.copy_(C @ B.mT)
+            dB.copy_(A.mT @ C)
+        return grads[0], grads[1], None
+
+
+def _matrices(entries: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """View the rows (Q, c) as one (c, n, n) for each graph."""
+    parts = torch.split(entries, [n * n for n in sizes])
+    return [part.view(n, n, -1).permute(2, 0, 1) for part, n in zip(parts, sizes, strict=True) if n]
 
 
 def _mlp(in_channels: int, out_channels: int, num_layers: int) -> nn.Module:

@@ -22,6 +22,7 @@ class Baseline:
             a Gram matrix, for :class:`kergnn.baselines.machine.KernelMachine`.
         paper: authors and place.
         summary: what it does, in one line.
+        edges: whether it takes features of the edges.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Baseline:
     kind: Kind
     paper: str
     summary: str
+    edges: bool = False
 
     def load(self) -> Callable[..., Any]:
         """Import and return the class of the network or the function of the kernel."""
@@ -86,6 +88,7 @@ _ALL = [
         "network",
         "Simonovsky and Komodakis, CVPR 2017",
         "convolution whose weights are a function of the edge features",
+        edges=True,
     ),
     Baseline(
         "rwgnn",

@@ -80,13 +80,13 @@ def evaluate(
         Limits,
         ResultStore,
         SearchSpace,
-        default_grid,
+        default_space,
         make_executor,
         make_plan,
     )
     from kergnn.evaluation import evaluate as run_evaluation
 
-    space = SearchSpace.read(grid if grid is not None else default_grid(dataset, model))
+    space = default_space(dataset, model) if grid is None else SearchSpace.read(grid)
     fixed = dict(map(parse_assignment, set_ or []))
     fixed |= {} if epochs is None else {"epochs": epochs}
     space = space.fixed(fixed)

@@ -19,7 +19,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -55,6 +57,8 @@ class Features:
         attribute_columns: for ``attr``: what every attribute column is called, if anything.
         walk_mean: for ``walks``: what is subtracted from every column.
         walk_scale: for ``walks``: what every column is divided by.
+        edge_names: by their name, the values of edges, each of which is a feature for a network
+            that looks at edges; whatever the recipe.
     """
 
     recipe: str
@@ -66,6 +70,7 @@ class Features:
     attribute_columns: tuple[str, ...] = ()
     walk_mean: tuple[float, ...] = ()
     walk_scale: tuple[float, ...] = ()
+    edge_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -98,6 +103,11 @@ class Features:
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
             walk_mean=tuple(walk_mean.tolist()),
             walk_scale=tuple(walk_scale.tolist()),
+            edge_names=tuple(
+                (name, tuple(sorted({str(v) for v in values if v is not None})))
+                for name, values in graphs.edge_values.items()
+                if not _continuous(values)
+            ),
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -128,6 +138,26 @@ class Features:
             else:
                 made.append(torch.ones(graphs.num_nodes, 1))
         return torch.cat(made, dim=1)
+
+    def of_edges(self, graphs: GraphSet) -> Tensor | None:
+        """Return one-hot features (E', e) of ``graphs.simple_edges``, or none if there are none.
+
+        A value that is not known, and an edge without one, has zeros.
+        """
+        if not self.edge_names:
+            return None
+        entries, made = graphs.simple_entries.numpy(), []
+        for name, known in self.edge_names:
+            values = graphs.edge_values.get(name, np.full(graphs.edge_index.size(1), None))
+            position = {value: i for i, value in enumerate(known, start=1)}
+            column = torch.tensor([position.get(str(v), 0) for v in values[entries].tolist()])
+            made.append(one_hot(column.long(), len(known) + 1)[:, 1:].float())
+        return torch.cat(made, dim=1)
+
+    @property
+    def edge_channels(self) -> int:
+        """Number of features of an edge."""
+        return sum(len(known) for _, known in self.edge_names)
 
     @property
     def names(self) -> list[str]:
@@ -212,6 +242,7 @@ class Features:
             attribute_columns=tuple(values.get("attribute_columns", ())),
             walk_mean=tuple(values.get("walk_mean", ())),
             walk_scale=tuple(values.get("walk_scale", ())),
+            edge_names=tuple((name, tuple(known)) for name, known in values.get("edge_names", ())),
         )
 
 
@@ -239,6 +270,11 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
+
+
+def _continuous(values: NDArray[Any]) -> bool:
+    """Whether values are numbers of which each is for itself, or lists of them."""
+    return values.dtype.kind == "f" or values.ndim > 1
 
 
 def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:

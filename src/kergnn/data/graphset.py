@@ -44,8 +44,8 @@ class GraphSet:
         attributes: (N, A) continuous node attributes.
         attribute_columns: the names of the A attribute columns; one name may have several.
         edge_values: by name, E values of the entries of ``edge_index``, None where an edge has
-            none. They are kept for the way back to other libraries: no kernel looks at them, and
-            they are no part of the fingerprint.
+            none. They are kept for the way back to other libraries and for the competitor ``ecc``:
+            no kernel looks at them, and they are no part of the fingerprint.
         source: where the set was found.
         ids: the graphs' own names, where they have any.
         node_truth: (N,) whether a node belongs to what decides the class, where that is known.
@@ -119,11 +119,28 @@ class GraphSet:
     @cached_property
     def simple_edges(self) -> Tensor:
         """(2, E') the edges in both directions, sorted, each once, loops not at all."""
-        row, col = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
-        both = torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
-        code = torch.from_numpy(np.unique(both.numpy()))
+        code = torch.from_numpy(np.unique(self._edge_codes(self._no_loops).numpy()))
         count = max(self.num_nodes, 1)
         return torch.stack([code // count, code % count])
+
+    @cached_property
+    def simple_entries(self) -> Tensor:
+        """(E',) the first entry of ``edge_index`` for each of ``simple_edges``.
+
+        An edge that is there in one direction only is that of the other direction, too.
+        """
+        entries = self._no_loops
+        first = np.unique(self._edge_codes(entries).numpy(), return_index=True)[1]
+        return entries.repeat(2)[torch.from_numpy(first)]
+
+    @property
+    def _no_loops(self) -> Tensor:
+        return (self.edge_index[0] != self.edge_index[1]).nonzero().flatten()
+
+    def _edge_codes(self, entries: Tensor) -> Tensor:
+        """Return a number for every direction of some entries, all as given first."""
+        row, col = self.edge_index[:, entries]
+        return torch.cat([row * self.num_nodes + col, col * self.num_nodes + row])
 
     @cached_property
     def degree(self) -> Tensor:

@@ -7,6 +7,7 @@
 | ``NAME_graph_labels.txt`` | the class of a graph, an integer | needed |
 | ``NAME_node_labels.txt`` | the label of a node, one or more integers | optional |
 | ``NAME_node_attributes.txt`` | the attributes of a node, numbers | optional |
+| ``NAME_edge_labels.txt`` | the label of an edge, one or more integers | optional |
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from kergnn.data.graphset import LARGEST, DataError, GraphSet
 
 Reader: TypeAlias = Callable[[str], "bytes | None"]
 
-_SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels", "node_attributes")
+_SUFFIXES = (
+    "A",
+    "graph_indicator",
+    "graph_labels",
+    "node_labels",
+    "node_attributes",
+    "edge_labels",
+)
 
 
 def read_tu_folder(folder: Path) -> GraphSet:
@@ -76,11 +84,14 @@ def _read(name: str, read: Reader, file: str, source: str) -> GraphSet:
     classes = _column(tables["graph_labels"], file.format("graph_labels"))
     size = _graph_sizes(indicator, len(classes), file.format("graph_indicator"))
     edges = _edges(tables["A"], indicator, file.format("A"))
-    for suffix in ("node_labels", "node_attributes"):
-        if suffix in tables and len(tables[suffix]) != len(indicator):
-            raise DataError(
-                f"{file.format(suffix)}: {len(tables[suffix])} lines for {len(indicator)} nodes"
-            )
+    for suffix, count, what in (
+        ("node_labels", len(indicator), "nodes"),
+        ("node_attributes", len(indicator), "nodes"),
+        ("edge_labels", len(edges), "edges"),
+    ):
+        if suffix in tables and len(tables[suffix]) != count:
+            lines = len(tables[suffix])
+            raise DataError(f"{file.format(suffix)}: {lines} lines for {count} {what}")
 
     class_names, y = np.unique(classes, return_inverse=True)
     labels, label_names = None, []
@@ -91,7 +102,8 @@ def _read(name: str, read: Reader, file: str, source: str) -> GraphSet:
             columns.append(codes)
             label_names.append(tuple(str(v) for v in values))
         labels = torch.from_numpy(np.stack(columns, axis=1))
-    attributes = tables.get("node_attributes")
+    attributes, bonds = tables.get("node_attributes"), tables.get("edge_labels", np.empty((0, 0)))
+    several = bonds.shape[1] > 1
     return GraphSet(
         name=name,
         task="graph",
@@ -102,6 +114,7 @@ def _read(name: str, read: Reader, file: str, source: str) -> GraphSet:
         labels=labels,
         label_names=tuple(label_names),
         attributes=None if attributes is None else torch.from_numpy(attributes),
+        edge_values={f"label{i}" if several else "label": c for i, c in enumerate(bonds.T)},
         source=source,
     )
 

@@ -3,7 +3,7 @@
 from kergnn.evaluation.executors import EXECUTORS, Executor, Limits, make_executor
 from kergnn.evaluation.protocol import Plan, make_plan
 from kergnn.evaluation.run import Status, evaluate
-from kergnn.evaluation.search import SEARCHES, SearchSpace, default_grid
+from kergnn.evaluation.search import SEARCHES, SearchSpace, default_grid, default_space
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Trial, run_trial
 
@@ -18,6 +18,7 @@ __all__ = [
     "Status",
     "Trial",
     "default_grid",
+    "default_space",
     "evaluate",
     "make_executor",
     "make_plan",

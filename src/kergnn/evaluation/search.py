@@ -140,6 +140,19 @@ def default_grid(dataset: str, model: str) -> Path:
     return path
 
 
+def default_space(dataset: str, model: str) -> SearchSpace:
+    """Return the shipped search space.
+
+    A network may choose among the features that KerGNN may choose on this set, and its own: what
+    is learned of the features is not for one of them alone.
+    """
+    space = SearchSpace.read(default_grid(dataset, model))
+    features = SearchSpace.read(default_grid(dataset, "kergnn")).choices.get("features")
+    if model_info(model).kind != "network" or not isinstance(features, list):
+        return space
+    return SearchSpace({**space.choices, "features": [None, *features]})
+
+
 def exhaustive(configs: Sequence[RunConfig]) -> Search:
     """Try all and select the best."""
     scores = yield list(configs)
