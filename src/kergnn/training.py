@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from kergnn._checks import check_choice, check_integer
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
-from kergnn.nn import calibrated_norms
+from kergnn.nn import batch_norms, calibrated_norms
 from kergnn.prediction import (
     METRICS,
     Batches,
@@ -217,6 +217,8 @@ class Trainer:
 
         Files are often sorted by class, so the first graphs would not do.
         """
+        if not batch_norms(self.model):
+            return
         order = torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]
         with calibrated_norms(self.model):
             if self.graphs.task == "node":

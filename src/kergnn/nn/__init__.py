@@ -1,8 +1,8 @@
 """The trainable modules: filters, the KerGNN layer, the model."""
 
-from kergnn.nn.calibration import calibrated_norms
+from kergnn.nn.calibration import batch_norms, calibrated_norms
 from kergnn.nn.conv import KerGNNConv
 from kergnn.nn.filters import GraphFilters
 from kergnn.nn.model import KerGNN
 
-__all__ = ["GraphFilters", "KerGNN", "KerGNNConv", "calibrated_norms"]
+__all__ = ["GraphFilters", "KerGNN", "KerGNNConv", "batch_norms", "calibrated_norms"]

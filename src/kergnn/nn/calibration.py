@@ -29,7 +29,7 @@ def calibrated_norms(model: nn.Module) -> Iterator[None]:
     that saw no batch inside (a batch of one graph has no variance).
     """
     was_training = model.training
-    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    norms = batch_norms(model)
     momenta = [norm.momentum for norm in norms]
     before = [copy.deepcopy(norm.state_dict()) for norm in norms]
     model.eval()
@@ -46,3 +46,8 @@ def calibrated_norms(model: nn.Module) -> Iterator[None]:
             if norm.num_batches_tracked == 0:
                 norm.load_state_dict(state)
         model.train(was_training)
+
+
+def batch_norms(model: nn.Module) -> list[_BatchNorm]:
+    """Return all batch norms of a model."""
+    return [module for module in model.modules() if isinstance(module, _BatchNorm)]
