@@ -2,9 +2,11 @@ import pytest
 import torch
 
 from kergnn.config import ConfigError, RunConfig
+from kergnn.data import load_graphs
 from kergnn.evaluation import SearchSpace, default_grid
 from kergnn.machines import _arguments
-from kergnn.models import build_model, model_info, model_names
+from kergnn.models import build_model, ignored_keys, model_info, model_names
+from kergnn.preparation import resolve_config
 
 NETWORKS = [name for name in model_names() if model_info(name).kind != "kernel"]
 KERNELS = [name for name in model_names() if model_info(name).kind == "kernel"]
@@ -61,3 +63,20 @@ def test_weights_are_drawn_from_the_seed():
 def test_models_that_cannot_be_built(name, task, message):
     with pytest.raises(ConfigError, match=message):
         build_model(RunConfig(model=name), 5, 3, task)
+
+
+def test_settings_that_a_model_would_ignore_are_found():
+    def ignored(model, **values):
+        return ignored_keys(RunConfig(model=model).replace(values))
+
+    assert ignored("gin", num_layers=7, dropout=0.3, learning_rate=1.0) == []
+    assert ignored("gin", kernel="drw", filter_size=3) == ["filter_size", "kernel"]
+    assert ignored("kergnn", kernel="drw", filter_size=3) == []
+    assert ignored("wl", num_steps=4) == ["num_steps"]
+    assert ignored("rwgnn", num_steps=4) == ["num_steps"]  # options.num_steps is what it knows
+    graphs = load_graphs("MUTAG")
+    for name in ("gin", "wl", "rwgnn"):  # what is put in for all models is no setting
+        config = resolve_config(RunConfig(model=name), graphs)
+        assert resolve_config(config, graphs) == config
+    with pytest.raises(ConfigError, match="kernel: model 'gin' has no use for it"):
+        resolve_config(RunConfig(model="gin", kernel="drw"), graphs)

@@ -153,6 +153,19 @@ def checked_options(config: RunConfig) -> dict[str, Any]:
     return options
 
 
+def ignored_keys(config: RunConfig) -> list[str]:
+    """Return the keys of KerGNN's arguments that a configuration sets and its model has no use for.
+
+    The values that :func:`kergnn.preparation.resolve_config` gives to all models do not count.
+    """
+    if model_info(config.model).kind == "kergnn":
+        return []
+    arguments = inspect.signature(KerGNN).parameters.keys() & config.to_dict().keys()
+    arguments -= {*_SHARED, "input_channels", "input_dropout", "task"}
+    plain = RunConfig()
+    return [key for key in sorted(arguments) if getattr(config, key) != getattr(plain, key)]
+
+
 def _numbers(text: str | None) -> str | list[float] | None:
     """Turn ``1, 0.5, 0.1`` into numbers and leave names alone."""
     try:

@@ -26,7 +26,7 @@ from kergnn.data import (
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.machines import check_machine
-from kergnn.models import build_model, model_info
+from kergnn.models import build_model, ignored_keys, model_info
 from kergnn.prediction import Batches
 from kergnn.training import Trainer, check_settings, resolve_device
 
@@ -128,6 +128,9 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"model is {info.name!r}: it classifies {info.tasks[0]}s, and {graphs.name} has "
             f"classes for {graphs.task}s"
         )
+    ignored = ignored_keys(config)
+    if ignored:
+        raise ConfigError(f"{', '.join(ignored)}: model {info.name!r} has no use for it")
     features = config.features or info.recipe(graphs)
     # The largest degree is nothing that may be known of the test part: always wide.
     names = Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names
