@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from kergnn._compile import numba_is_missing
 from kergnn.data import GraphSet
 from kergnn.egographs import EgoGraphs
 from kergnn.engine.topology import Topology, cut, topology
@@ -43,7 +44,7 @@ class GraphBatches:
 
     def __call__(self, which: Tensor) -> Batch:
         """Return the graphs ``which`` (G,) as a batch, in this order."""
-        if self.x.device.type == "cpu":
+        if self.x.device.type == "cpu" and not numba_is_missing():
             ego, x, graph_of = self._cut(which)
         else:
             size, nodes = self.size[which], self._nodes(which)

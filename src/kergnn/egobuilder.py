@@ -6,19 +6,17 @@ adjacency is sorted as the members of a hop are to be: a hub is read only as far
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-IntArray: TypeAlias = NDArray[np.int64]
+from kergnn._compile import Function, compiled
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+IntArray: TypeAlias = NDArray[np.int64]
 
 # Below this many nodes a second thread costs more than it saves.
 _NODES_PER_THREAD = 8192
@@ -98,7 +96,7 @@ def _in_threads(function: Any, num_nodes: int, *args: Any) -> None:
             future.result()
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _members(
     center: int,
     indptr: IntArray,
@@ -145,7 +143,7 @@ def _members(
     return count
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _neighbors(
     node: int,
     indptr: IntArray,
@@ -178,7 +176,7 @@ def _neighbors(
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _workspace(num_nodes: int, limit: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return position (all -1), member, hop and neighbour buffers for one thread."""
     # A hop has at most `limit` candidates from each of at most `limit` frontier nodes.
@@ -188,7 +186,7 @@ def _workspace(num_nodes: int, limit: int) -> tuple[IntArray, IntArray, IntArray
     return position, member, np.empty(limit, dtype=np.int64), np.empty(limit, dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _count(
     first: int,
     step: int,
@@ -210,7 +208,7 @@ def _count(
             position[member[i]] = -1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _fill(
     first: int,
     step: int,

@@ -6,7 +6,8 @@ import csv
 import io
 import platform
 from collections.abc import Sequence
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -16,12 +17,12 @@ from kergnn.data import GraphSet
 
 
 def software_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide a result."""
-    packages = ("kergnn", "torch", "torch_geometric", "numpy", "numba")
-    return {
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-    }
+    """Return the versions of Python and of the packages that decide a result, if installed."""
+    found = {"python": platform.python_version()}
+    for package in ("kergnn", "torch", "torch_geometric", "numpy", "numba"):
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def prediction_table(

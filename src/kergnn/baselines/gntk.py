@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from kergnn._checks import check_choice, check_integer
+from kergnn._compile import compiled
 from kergnn.baselines.simple_graphs import Progress, cosine
 from kergnn.data import GraphSet
 
@@ -85,7 +85,7 @@ def gram(
     return cosine(K) if normalize else K
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _theta(
     g: int,
     h: int,
@@ -124,7 +124,7 @@ def _theta(
     return total  # type: ignore[no-any-return]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _aggregate(
     M: NDArray[np.float64],
     a: int,

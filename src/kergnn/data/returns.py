@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from kergnn._compile import compiled
 
 Array: TypeAlias = NDArray[Any]
 
@@ -42,7 +43,7 @@ def return_probabilities(edges: Tensor, degree: Tensor) -> Tensor:
     return torch.from_numpy(found)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _fill(indptr: Array, neighbor: Array, scale: Array, found: Array) -> None:
     """Set the probabilities of every node; ``now`` and ``then`` are zero between two nodes."""
     num_nodes, num_steps = found.shape

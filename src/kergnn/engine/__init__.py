@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kergnn._checks import check_choice
+from kergnn._compile import numba_is_missing
 from kergnn.egobuilder import not_traced
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import threads  # noqa: F401  it must know of forks before they happen
@@ -113,7 +114,6 @@ def _fused(kernel: str, x: Tensor, engine: str) -> Any:
         check_choice("KERGNN_ENGINE", engine, ENGINES)
     if engine == "torch":
         return None
-    quiet = engine == "auto"
     if kernel not in _FUSED_KERNELS:
         reason = f"kernel {kernel!r} has no fused form"
     elif x.device.type != "cpu":
@@ -122,15 +122,11 @@ def _fused(kernel: str, x: Tensor, engine: str) -> Any:
         reason = f"the tensors are {x.dtype}, not float32 or float64"
     elif torch.is_autocast_enabled("cpu"):
         reason = "the fused form has no mixed precision"
+    elif numba_is_missing():
+        return None  # even "auto" has spoken up: all is slow, and Numba can be installed
     else:
-        try:
-            return import_module("kergnn.engine.fused")
-        except ImportError as error:
-            if (error.name or "").partition(".")[0] not in ("numba", "llvmlite"):
-                raise
-            # Even "auto" speaks up here: without Numba everything is slow, and it can be installed.
-            quiet, reason = False, f"Numba cannot be imported ({error})"
-    if not quiet and reason not in _warned:
+        return import_module("kergnn.engine.fused")
+    if engine != "auto" and reason not in _warned:
         _warned.add(reason)
         warnings.warn(f"engine 'torch' is used: {reason}", stacklevel=3)
     return None

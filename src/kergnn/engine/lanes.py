@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from kergnn._compile import compiled
+
 LANES = 16
 
 # Nothing is reordered and NaN stays NaN; only a * b + c may be rounded once instead of twice.
 FLAGS = ("contract",)
 
-jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+jit: Any = partial(compiled, error_model="numpy")
 # Without reference counts, which would be kept in the innermost loops; so nothing is allocated.
-bare = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-inline = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+bare: Any = partial(compiled, error_model="numpy", _nrt=False)
+inline: Any = partial(compiled, error_model="numpy", inline="always")
 
 
 class Lanes(types.Type):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kergnn._compile import compiled
 from kergnn.egobuilder import IntArray
 from kergnn.egographs import EgoGraphs
-from kergnn.engine.lanes import jit
-from kergnn.engine.members import Array
+
+Array: TypeAlias = NDArray[Any]
 
 # Nodes of a tile, where graphs are small enough: their rows should stay in the second-level cache.
 TILE = 128
@@ -48,7 +50,7 @@ def topology(ego: EgoGraphs) -> Topology:
     return known
 
 
-@jit  # type: ignore[untyped-decorator]
+@compiled
 def _build(
     index: IntArray, size: IntArray, hop: IntArray, degree: IntArray, neighbor: IntArray
 ) -> tuple[Array, ...]:
@@ -83,7 +85,7 @@ def _build(
     return tiles, ptr, link_ptr, dense, node, hops, links, link[: link_ptr[num_nodes]].copy()
 
 
-@jit  # type: ignore[untyped-decorator]
+@compiled
 def _list_strangers(
     neighbor: IntArray, edge: int, stop: int, own: int, n: int, link: Array, to: int
 ) -> int:
@@ -97,7 +99,7 @@ def _list_strangers(
     return to
 
 
-@jit  # type: ignore[untyped-decorator]
+@compiled
 def _cut(ptr: IntArray, index: IntArray) -> IntArray:
     """Return the first node of every tile, and the number of nodes."""
     num_nodes = ptr.size - 1
@@ -120,7 +122,7 @@ def _cut(ptr: IntArray, index: IntArray) -> IntArray:
     return tiles[: num_tiles + 1].copy()
 
 
-@jit  # type: ignore[untyped-decorator]
+@compiled
 def cut(
     whole: Topology, ptr: IntArray, which: IntArray, x: Array
 ) -> tuple[tuple[Array, ...], Array, IntArray]:
