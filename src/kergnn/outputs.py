@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import platform
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from kergnn.data import GraphSet
-
-
-def software_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that decide a result, if installed."""
-    found = {"python": platform.python_version()}
-    for package in ("kergnn", "torch", "torch_geometric", "numpy", "numba"):
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
 
 
 def prediction_table(

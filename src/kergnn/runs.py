@@ -39,7 +39,7 @@ from kergnn.data import (
 )
 from kergnn.data.store import load_tensors, save_tensors, write_atomic
 from kergnn.models import build_model
-from kergnn.outputs import curves, metrics_table, prediction_table, software_versions
+from kergnn.outputs import curves, metrics_table, prediction_table
 from kergnn.prediction import Batches, metrics, predict_probabilities
 from kergnn.preparation import (
     ego_graphs,
@@ -50,6 +50,7 @@ from kergnn.preparation import (
     resolve_config,
 )
 from kergnn.training import Trainer, TrainingState, resolve_device
+from kergnn.versions import software_versions
 
 _CHECKPOINT_SECONDS = 2.0
 

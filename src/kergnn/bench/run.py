@@ -29,6 +29,7 @@ from kergnn.bench.scaling import make_node_epoch, sweep_points
 from kergnn.config import ConfigError
 from kergnn.data import GraphSet, load_graphs
 from kergnn.egographs import EgoGraphs
+from kergnn.versions import processor
 
 # A contender that is slower than this is measured once: it shows what it shows.
 _SLOW_SECONDS = 20.0
@@ -72,7 +73,7 @@ def run_bench(
             "threads": torch.get_num_threads(),
         },
         "machine": {
-            "processor": _processor(),
+            "processor": processor(),
             "python": platform.python_version(),
             "torch": torch.__version__,
         },
@@ -186,12 +187,3 @@ def _layer_fits(graphs: GraphSet) -> bool:
     """Say whether the padded ego-graphs of all batches fit into 4 GB."""
     floats = graphs.num_nodes * (MAX_NODES * MAX_NODES + 3 * MAX_NODES)
     return floats * 4 < 4e9
-
-
-def _processor() -> str:
-    path = Path("/proc/cpuinfo")
-    if path.exists():
-        for line in path.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()

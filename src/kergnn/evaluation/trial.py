@@ -29,7 +29,6 @@ from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
 from kergnn.machines import class_ranking, fit_machine, gram_matrix
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
-from kergnn.outputs import software_versions
 from kergnn.prediction import log_loss, metrics, predict_probabilities
 from kergnn.preparation import (
     Development,
@@ -41,6 +40,7 @@ from kergnn.preparation import (
     prepare_trainer,
 )
 from kergnn.training import Trainer
+from kergnn.versions import processor, software_versions
 
 Record: TypeAlias = dict[str, Any]
 
@@ -117,6 +117,8 @@ def run_trial(
         progress: called with how far a long computation is.
     """
     start = time.perf_counter()
+    # Before the training: whoever edits the source meanwhile changes nothing that is loaded.
+    known = describe(trial, threads)
     forget_peak()
     with _threads(threads):
         graphs, split = _data(trial, mirror)
@@ -128,12 +130,13 @@ def run_trial(
     measured: Record = {
         "seconds": round(time.perf_counter() - start, 3),
         "peak_memory": peak_memory(),
+        "processor": processor(),
     }
     if seconds:
         measured["seconds_per_epoch"] = round(statistics.median(seconds), 5)
     measured["finished"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
-        **describe(trial, threads),
+        **known,
         "status": "done",
         **found,
         "measured": measured,
