@@ -36,3 +36,20 @@ def contents():
         return found
 
     return read
+
+
+@pytest.fixture
+def own_graphs():
+    """Return a function that writes rings and paths to a file."""
+
+    def write(path, count=30):
+        lines = []
+        for i in range(count):
+            n = 5 + i % 4
+            edges = [[j, j + 1] for j in range(n - 1)] + ([[n - 1, 0]] if i % 2 else [])
+            graph = {"nodes": ["C"] * n, "edges": edges, "label": "ring" if i % 2 else "path"}
+            lines.append(json.dumps(graph))
+        path.write_text("\n".join(lines))
+        return path
+
+    return write

@@ -21,6 +21,7 @@ from kergnn.cli.evaluate import evaluate
 from kergnn.cli.explain import explain
 from kergnn.cli.models import models
 from kergnn.cli.predict import predict
+from kergnn.cli.reproduce import reproduce
 from kergnn.cli.table import table
 from kergnn.cli.train import train
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (train, predict, explain, evaluate, table, datasets, models, bench):
+for command in (train, predict, explain, evaluate, reproduce, table, datasets, models, bench):
     app.command()(command)
 
 
@@ -51,13 +52,15 @@ def kergnn(
 ) -> None:
     """Classify graphs and nodes with filters that are graphs, and see why.
 
-    kergnn train MUTAG            train on a named data set, or on a file or folder of your own
+    kergnn train MUTAG            train on a named set, or on graphs of your own
 
     kergnn predict RUN INPUT      classes and probabilities for new graphs
 
-    kergnn explain RUN            what the filters learned and which nodes decided, as a report
+    kergnn explain RUN            what filters learned and which nodes decided
 
-    kergnn evaluate NCI1          the strict protocol: ten folds, selection by validation; resumable
+    kergnn evaluate NCI1          ten folds, selection by validation; resumable
+
+    kergnn reproduce MUTAG        train a stored fold again, compare every digit
 
     kergnn table                  stored results beside the published ones
 

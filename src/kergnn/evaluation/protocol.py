@@ -22,6 +22,9 @@ from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhau
 from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
 from kergnn.preparation import check_config, find_split, resolve_config
 
+# What follows the name of a set that is not a public one.
+OWN = " (own)"
+
 # Yields the trials that can run now, is sent their records, and returns the record of the fold.
 FoldRun: TypeAlias = Generator[list[Trial], list[Record], Record]
 
@@ -152,7 +155,7 @@ def make_plan(
     configs = tuple(dict.fromkeys(resolve_config(config, graphs) for config in drawn))
     for config in configs:
         check_config(config, graphs)
-    named = graphs.name if not Path(dataset).exists() else f"{graphs.name} (own)"
+    named = stored_name(dataset, graphs)
     ten = [_fold(configs[0], graphs, named, number, mirror) for number in range(NUM_SPLITS)]
     return Plan(
         dataset=named,
@@ -167,6 +170,11 @@ def make_plan(
         repeats=repeats,
         seed=seed,
     )
+
+
+def stored_name(dataset: str, graphs: GraphSet) -> str:
+    """Return what a data set is called in a store: one's own never has the name of a public one."""
+    return f"{graphs.name}{OWN}" if Path(dataset).exists() else graphs.name
 
 
 def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
@@ -199,7 +207,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
         "split": fold.split,
         "split_hash": fold.split_hash,
         "status": "done" if done else chosen,
-        "test": _mean_figures([run["test"] for run in runs]) if done else None,
+        "test": mean_figures([run["test"] for run in runs]) if done else None,
         "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
         "config": selected and fold.trial(selected, seed).public_config.to_dict(),
         "selection": [trial.key for trial in selection],
@@ -282,6 +290,7 @@ def _values(configs: tuple[RunConfig, ...], key: str) -> list[Any]:
     return list(dict.fromkeys(config.to_dict().get(key) for config in configs))
 
 
-def _mean_figures(figures: list[dict[str, float]]) -> dict[str, float]:
+def mean_figures(figures: list[dict[str, float]]) -> dict[str, float]:
+    """Return the means of those figures that all have."""
     common = [name for name in figures[0] if all(name in other for other in figures)]
     return {name: math.fsum(f[name] for f in figures) / len(figures) for name in common}
