@@ -93,10 +93,8 @@ class RunConfig:
         return values | {f"{_OPTION}{name}": value for name, value in values.pop("options")}
 
     def to_toml(self) -> str:
-        """Return the configuration as TOML; TOML has no null, so ``None`` is the string none."""
-        plain = {k: "none" if v is None else v for k, v in self.to_dict().items()}
-        table = {k.removeprefix(_OPTION): plain.pop(k) for k in [*plain] if _is_option(k)}
-        return tomli_w.dumps({**plain, "options": table} if table else plain)
+        """Return the configuration as TOML; ``None`` is the string none."""
+        return write_toml(self.to_dict())
 
     @property
     def hash(self) -> str:
@@ -135,6 +133,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         return _checked(values)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def write_toml(values: Mapping[str, Any]) -> str:
+    """Return keys and values as TOML that :func:`read_toml` reads."""
+    plain = {k: "none" if v is None else v for k, v in values.items()}
+    table = {k.removeprefix(_OPTION): plain.pop(k) for k in [*plain] if _is_option(k)}
+    return tomli_w.dumps({**plain, "options": table} if table else plain)
 
 
 def load_config(path: Path) -> RunConfig:

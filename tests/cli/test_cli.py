@@ -84,6 +84,19 @@ def test_train_leaves_a_whole_run_and_predict_uses_it(capsys, tmp_path):
         assert float(predicted[row["graph"]]["p(1)"]) == pytest.approx(float(row["p(1)"]), abs=2e-5)
 
 
+def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_path):
+    few = ["--epochs", "1", "--quiet", "--no-report", "--config", "selected"]
+    assert main(["train", "MUTAG", *few, "--hidden", "4"]) == 0
+    assert "test figures are not independent" in capsys.readouterr().out
+    written = (tmp_path / "runs" / "MUTAG" / "config.toml").read_text()
+    assert 'kernel = "drw"\n' in written  # the default is rw
+    assert "hidden_channels = 4\n" in written
+    message = error_of(capsys, "train", "ENZYMES", *few)
+    assert "no selected configuration is shipped for kergnn on ENZYMES" in message
+    message = error_of(capsys, "train", "MUTAG", *few, "--set", "model=gin")
+    assert "no selected configuration is shipped for gin on MUTAG" in message
+
+
 def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path):
     write_graphs(tmp_path / "mine.jsonl")
     assert main(["train", "mine.jsonl", *SMALL, "--quiet"]) == 0

@@ -5,6 +5,7 @@ import tempfile
 import pytest
 
 from kergnn.cli import main
+from kergnn.evaluation import ResultStore
 from kergnn.evaluation import trial as trials
 
 GRID = "hidden_channels = 4\nnum_layers = [1, 2]\nepochs = 2\n"
@@ -44,6 +45,21 @@ def test_evaluate_reports_and_table_shows_it(capsys, tmp_path):
     assert "MUTAG" in (tmp_path / "t.html").read_text()
     run(capsys, "table", "--store", "store", "--plot", "t.svg")
     assert (tmp_path / "t.svg").stat().st_size > 5000
+
+
+def test_a_table_writes_what_most_folds_selected(capsys, tmp_path):
+    (tmp_path / "wl.toml").write_text("[options]\nnum_iterations = 1\nC = 10.0\n")
+    write = ["table", "--store", "store", "--configs", "chosen", "--all-models"]
+    run(capsys, "evaluate", "MUTAG", "--model", "wl", *SMALL, "--grid", "wl.toml")
+    assert "store: no evaluation here has all ten folds" in run(capsys, *write, code=2)
+    store = ResultStore(tmp_path / "store")
+    (record,) = store.evaluations()
+    store.add_evaluation({**record, "folds": 5 * record["folds"], "folds_done": 10})
+    path = tmp_path / "chosen" / "mutag-wl.toml"
+    assert run(capsys, *write) == f"{path.relative_to(tmp_path)} written\n"
+    assert "# MUTAG, wl: what 10 of 10 folds selected, of 1 configuration." in path.read_text()
+    message = run(capsys, *write[:-1], code=2)
+    assert "store: no evaluation of kergnn here has all ten folds" in message
 
 
 def test_quick_looks_fix_keys(capsys):

@@ -24,6 +24,13 @@ def table(
         bool, typer.Option(help="Show the paper's numbers beside the stored ones.")
     ] = True,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
+    configs: Annotated[
+        Path | None,
+        typer.Option(help="Write what most folds selected, as TOML, to this folder; no table."),
+    ] = None,
+    all_models: Annotated[
+        bool, typer.Option("--all-models", help="With --configs: not only those of kergnn.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="Write accuracy against epoch time, of networks, to this SVG file."),
@@ -33,11 +40,13 @@ def table(
 
     Test accuracy in per cent, mean and standard deviation over the folds; below it what was
     selected, and a paired test against the best other model in the store. In CSV one row is one
-    model on one data set.
+    model on one data set. --configs writes a file for every set whose ten folds are done, for
+    kergnn train --config.
     """
     from kergnn.data.store import write_atomic
     from kergnn.evaluation import ResultStore
     from kergnn.evaluation.results import published_results, stored_results
+    from kergnn.evaluation.selected import write_selected
     from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
 
     styles = [*STYLES, "csv"]
@@ -59,11 +68,17 @@ def table(
         typer.echo(f"kergnn: no folder {store} here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
+    if configs is not None:
+        written = write_selected(results, configs, None if all_models else "kergnn")
+        if not written:
+            which = "" if all_models else " of kergnn"
+            raise ConfigError(f"{store}: no evaluation{which} here has all ten folds")
+        typer.echo("\n".join(f"{path} written" for path in written))
     text = format_table(results, format_)
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
+    if out is not None:
         write_atomic(out, text.encode())
+    elif configs is None:
+        typer.echo(text, nl=False)
     if plot is not None:
         picture = plot_accuracy(results)
         if picture is None:

@@ -60,7 +60,12 @@ def train(
     device: Annotated[
         str | None, typer.Option(help=f"auto, cpu or cuda (default {RunConfig.device}).")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with any of the keys.")] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="TOML file with any of the keys; selected: the one shipped."
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key.")
     ] = None,
@@ -77,7 +82,8 @@ def train(
 
     Trains with Adam, selects the epoch by the validation part, then looks at the test part once.
     Later settings win: defaults, --config, options, --set. A run that was interrupted or killed
-    goes on with --resume and ends as if nothing had happened.
+    goes on with --resume and ends as if nothing had happened. --config selected trains with what
+    most folds of a stored evaluation selected; test figures are not independent then.
     """
     from kergnn.cli.display import show_results
     from kergnn.reporting import reporting
@@ -108,8 +114,8 @@ def train(
             raise ConfigError(f"--resume goes on with a run as it is: {extra[0]} is fixed")
         directory = resume
     else:
-        values = {**(read_toml(config) if config else {}), **given}
-        settings = RunConfig().replace({**values, **dict(map(parse_assignment, set_ or []))})
+        given |= dict(map(parse_assignment, set_ or []))
+        settings = RunConfig().replace({**_read(config, RunConfig().replace(given)), **given})
         directory = _prepare(out, settings.dataset, force)
     try:
         with reporting(quiet) as reporter:
@@ -121,9 +127,20 @@ def train(
         if (directory / "config.toml").is_file():
             typer.echo(f"kergnn: interrupted; kergnn train --resume {directory} goes on", err=True)
         raise
+    if config == "selected":
+        typer.echo("the settings were chosen by all folds: test figures are not independent")
     show_results(results, str(directory))
     if report:
         _report(directory, data_mirror, quiet)
+
+
+def _read(config: str | None, given: RunConfig) -> dict[str, Any]:
+    """Read the keys of a file, which may be the one that is shipped for the set and the model."""
+    if config != "selected":
+        return read_toml(Path(config)) if config else {}
+    from kergnn.evaluation.selected import shipped_config
+
+    return read_toml(shipped_config(given.dataset, given.model))
 
 
 def _report(directory: Path, data_mirror: Path | None, quiet: bool) -> None:

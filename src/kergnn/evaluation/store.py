@@ -55,8 +55,8 @@ class ResultStore:
 
     def add_evaluation(self, record: Record) -> None:
         """Write the record of an evaluation, in the place of an older one."""
-        folder = self.folder / "evaluations" / _safe(record["dataset"])
-        self._write(folder / f"{_safe(record['model'])}-{record['key'][:12]}.json", record)
+        folder = self.folder / "evaluations" / safe_name(record["dataset"])
+        self._write(folder / f"{safe_name(record['model'])}-{record['key'][:12]}.json", record)
 
     @property
     def kernels(self) -> Path:
@@ -73,10 +73,10 @@ class ResultStore:
         write_atomic(path, ("{\n " + ",\n ".join(lines) + "\n}\n").encode())
 
     def _trial_path(self, dataset: str, key: str) -> Path:
-        return self.folder / "trials" / _safe(dataset) / f"{key}.json"
+        return self.folder / "trials" / safe_name(dataset) / f"{key}.json"
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
     """Turn a name into one that can be a file's."""
     kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
     return kept.lstrip(".") or "_"
