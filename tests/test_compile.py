@@ -2,13 +2,11 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import torch
 
 import kergnn
-from kergnn import outputs
 
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None\n"
 
@@ -103,15 +101,3 @@ print(fused.__file__, ego.size.tolist())
     assert done.stdout.split(maxsplit=1) == [str(package / "engine/fused.py"), "[2, 3, 2]\n"]
     assert done.stderr.count("compiled code is not kept") == 1
     assert "no locator available" in done.stderr
-
-
-def test_a_record_leaves_out_what_is_not_installed(monkeypatch):
-    def version(package):
-        if package == "numba":
-            raise PackageNotFoundError(package)
-        return "1.0"
-
-    monkeypatch.setattr(outputs, "version", version)
-    assert set(outputs.software_versions()) == {
-        *("python", "kergnn", "torch", "torch_geometric", "numpy")
-    }

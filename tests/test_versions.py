@@ -1,5 +1,7 @@
 import re
+from importlib.metadata import PackageNotFoundError
 
+from kergnn import versions
 from kergnn.versions import hash_source, software_versions
 
 
@@ -20,3 +22,14 @@ def test_the_hash_is_of_content_wherever_the_package_lies(tmp_path):
     assert package("moved", a="x = 1\ny", b=" = 2\n") != first
     (tmp_path / "first" / "a" / "notes.txt").write_text("not code")
     assert hash_source(tmp_path / "first") == first
+
+
+def test_versions_leave_out_what_is_not_installed(monkeypatch):
+    def version(package):
+        if package == "numba":
+            raise PackageNotFoundError(package)
+        return "1.0"
+
+    before = software_versions()
+    monkeypatch.setattr(versions, "version", version)
+    assert before.keys() - software_versions().keys() == {"numba"}

@@ -13,7 +13,15 @@ from pathlib import Path
 def software_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result, if installed."""
     found = {"python": platform.python_version()}
-    for package in ("kergnn", "torch", "torch_geometric", "numpy", "numba", "scipy", "scikit-learn"):
+    for package in (
+        "kergnn",
+        "torch",
+        "torch_geometric",
+        "numpy",
+        "numba",
+        "scipy",
+        "scikit-learn",
+    ):
         with suppress(PackageNotFoundError):
             found[package] = version(package)
     # Between two releases the version of this package stays the same.
