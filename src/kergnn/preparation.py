@@ -92,10 +92,17 @@ def fit_features(config: RunConfig, graphs: GraphSet, train: Tensor) -> Features
 
 
 def make_batches(
-    config: RunConfig, graphs: GraphSet, features: Features, ego: EgoGraphs | None
+    config: RunConfig,
+    graphs: GraphSet,
+    features: Features,
+    ego: EgoGraphs | None,
+    unknown: str = "error",
 ) -> Batches:
-    """Return the graphs as the model takes them: with ego-graphs, or with edges."""
-    device, x = resolve_device(config.device), features(graphs)
+    """Return the graphs as the model takes them: with ego-graphs, or with edges.
+
+    ``unknown`` is what to do with unknown node labels, see :class:`kergnn.data.Features`.
+    """
+    device, x = resolve_device(config.device), features(graphs, unknown)
     if ego is not None:
         return GraphBatches(graphs, x, ego, device)
     edge_attr = features.of_edges(graphs) if model_info(config.model).edges else None

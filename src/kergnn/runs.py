@@ -150,11 +150,19 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
     return TrainedRun(config, model.to(resolve_device(device)).eval(), features, class_names)
 
 
-def predict(run: TrainedRun, graphs: GraphSet, reporter: Reporter | None = None) -> Tensor:
-    """Return the class probabilities of all graphs, or of all nodes: (G or N, classes)."""
+def predict(
+    run: TrainedRun,
+    graphs: GraphSet,
+    reporter: Reporter | None = None,
+    unknown: str = "error",
+) -> Tensor:
+    """Return the class probabilities of all graphs, or of all nodes: (G or N, classes).
+
+    ``unknown`` is what to do with unknown node labels, see :class:`kergnn.data.Features`.
+    """
     report = reporter or Reporter()
     ego = ego_graphs(run.config, graphs, report.building)
-    batches = make_batches(run.config, graphs, run.features, ego)
+    batches = make_batches(run.config, graphs, run.features, ego, unknown)
     count = graphs.num_graphs if run.config.task == "graph" else graphs.num_nodes
     return predict_probabilities(run.model, batches, torch.arange(count))
 

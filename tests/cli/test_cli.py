@@ -116,6 +116,13 @@ def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path
     assert "node label 'Xx', which the model does not know" in error_of(
         capsys, "predict", "runs/mine", "bad.jsonl"
     )
+    assert main(["predict", "runs/mine", "bad.jsonl", "--unknown", "zeros"]) == 0
+    shown = capsys.readouterr()
+    assert "warning: bad, graph 0 has node label 'Xx'" in shown.err
+    (row,) = csv.DictReader(shown.out.splitlines())
+    assert row["predicted"] in ("ring", "path")
+    message = error_of(capsys, "predict", "runs/mine", "bad.jsonl", "--unknown", "drop")
+    assert "unknown is 'drop': it must be one of 'error', 'zeros'" in message
 
 
 def test_nodes_of_ones_own_graph(capsys, tmp_path):

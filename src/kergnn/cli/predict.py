@@ -15,11 +15,18 @@ def predict(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.")],
     input: Annotated[str, typer.Argument(help="A JSON-lines file, a TU folder or a named set.")],
     out: Annotated[Path | None, typer.Option(help="CSV file; by default standard output.")] = None,
+    unknown: Annotated[
+        str, typer.Option(help="Node labels the model does not know: error, or zeros.")
+    ] = "error",
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:
-    """Predict the classes of new graphs (or their nodes), with probabilities, as CSV."""
+    """Predict the classes of new graphs (or their nodes), with probabilities, as CSV.
+
+    With --unknown zeros a node whose label was not seen in training has no label.
+    """
     import torch
 
+    from kergnn._checks import check_choice
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
     from kergnn.outputs import prediction_table
@@ -27,12 +34,13 @@ def predict(
     from kergnn.runs import load_run
     from kergnn.runs import predict as predict_graphs
 
+    check_choice("unknown", unknown, ["error", "zeros"])
     if out is not None and out.exists() and Path(input).exists() and out.samefile(input):
         raise ConfigError(f"{out}: the output would overwrite the input")
     trained = load_run(run)
     graphs = load_graphs(input, data_mirror)
     with reporting(quiet=out is None) as reporter:
-        probabilities = predict_graphs(trained, graphs, reporter)
+        probabilities = predict_graphs(trained, graphs, reporter, unknown)
     table = prediction_table(
         trained.config.task or graphs.task,
         graphs,
