@@ -97,6 +97,7 @@ def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_pa
     assert "no selected configuration is shipped for gin on MUTAG" in message
 
 
+@pytest.mark.filterwarnings("default:.*which the model does not know")
 def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path):
     write_graphs(tmp_path / "mine.jsonl")
     assert main(["train", "mine.jsonl", *SMALL, "--quiet"]) == 0
