@@ -7,12 +7,12 @@ import networkx as nx
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import SimpleConv
+from torch_geometric.nn import NNConv, SimpleConv
 from torch_geometric.utils import coalesce
 
 from kergnn.baselines import get_baseline
 from kergnn.baselines.diffpool import DiffPool
-from kergnn.baselines.ecc import ECC
+from kergnn.baselines.ecc import ECC, ECConv
 from kergnn.baselines.gckn import GCKN, _InverseRoot, find_paths
 from kergnn.baselines.gckn_unsupervised import gram
 from kergnn.baselines.gin import GIN
@@ -210,11 +210,33 @@ def test_ecc_with_constant_edge_features_is_a_mean_convolution():
     x, edge_index = graph(9, 0.3)
     net = ECC(3, 4, 2, num_layers=1).double().eval()
     conv = net.convs[0]
-    W = conv.nn(torch.ones(1, 1, dtype=torch.double)).view(3, 4)
-    expected = conv.lin(x) + SimpleConv(aggr="mean")(x, edge_index) @ W
-    torch.testing.assert_close(conv(x, edge_index, x.new_ones(edge_index.size(1), 1)), expected)
-    h = net.norms[0](expected).relu().mean(0, keepdim=True)
+    W = conv.filters(torch.ones(1, 1, dtype=torch.double)).view(3, 4)
+    made = conv.root(x) + SimpleConv(aggr="mean")(x, edge_index) @ W
+    h = net.norms[0](made).relu().mean(0, keepdim=True)
     torch.testing.assert_close(net(x, edge_index, *one(9)), net.head(h))
+
+
+def test_a_convolution_of_ecc_is_that_of_pyg():
+    """The edges of three kinds, and every edge of its own; one node has no edge at all."""
+    x, edge_index = graph(9, 0.3)
+    x = torch.cat([x, x[:1]])
+    conv = ECConv(3, 4, 2, filter_channels=5).double()
+    theirs = NNConv(3, 4, conv.filters, aggr="mean", bias=False).double()
+    theirs.lin = conv.root
+    num_edges = edge_index.size(1)
+    for kinds in (torch.randn(3, 2), torch.randn(num_edges, 2)):
+        kind_of = torch.arange(num_edges) % len(kinds)
+        expected = theirs(x, edge_index, kinds.double()[kind_of])
+        torch.testing.assert_close(conv(x, edge_index, kinds.double(), kind_of), expected)
+
+
+def test_ecc_without_any_edge_has_the_nodes_alone():
+    x, none = torch.randn(2, 3, dtype=torch.double), torch.empty(2, 0, dtype=torch.long)
+    net = ECC(3, 4, 2, num_layers=1, edge_channels=2).double().eval()
+    h = net.norms[0](net.convs[0].root(x)).relu().mean(0, keepdim=True)
+    for features in (None, x.new_empty(0, 2)):
+        out = net(x, none, *one(2), edge_attr=features)
+        torch.testing.assert_close(out, net.head(h))
 
 
 def test_ecc_sees_edge_features():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
-from torch_geometric.nn import BatchNorm, NNConv, global_mean_pool
+from torch_geometric.nn import BatchNorm, global_mean_pool
+from torch_geometric.utils import scatter
 
 from kergnn._checks import check_integer
 
@@ -52,18 +54,9 @@ class ECC(nn.Module):
         num_layers = check_integer("num_layers", num_layers, minimum=1)
         self.edge_channels = check_integer("edge_channels", edge_channels, minimum=1)
         self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
-        channels = in_channels
-        for _ in range(num_layers):
-            filter_network = nn.Sequential(
-                nn.Linear(edge_channels, filter_channels),
-                nn.ReLU(),
-                nn.Linear(filter_channels, channels * hidden_channels),
-            )
-            self.convs.append(
-                NNConv(channels, hidden_channels, filter_network, aggr="mean", bias=False)
-            )
+        for width in [in_channels] + [hidden_channels] * (num_layers - 1):
+            self.convs.append(ECConv(width, hidden_channels, edge_channels, filter_channels))
             self.norms.append(BatchNorm(hidden_channels, allow_single_element=True))
-            channels = hidden_channels
         self.head = nn.Sequential(
             nn.Linear(hidden_channels, hidden_channels),
             nn.ReLU(),
@@ -81,8 +74,49 @@ class ECC(nn.Module):
     ) -> Tensor:
         """Return the logits."""
         if edge_attr is None:
-            edge_attr = x.new_ones(edge_index.size(1), self.edge_channels)
+            kinds, kind_of = x.new_ones(1, self.edge_channels), torch.zeros_like(edge_index[0])
+        else:
+            kinds, kind_of = torch.unique(edge_attr, dim=0, return_inverse=True)
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = norm(conv(x, edge_index, edge_attr)).relu()
+            x = norm(conv(x, edge_index, kinds, kind_of)).relu()
         out: Tensor = self.head(global_mean_pool(x, batch, num_graphs))
+        return out
+
+
+class ECConv(nn.Module):
+    r"""One convolution of :class:`ECC`, as PyG's ``NNConv`` with means.
+
+    ``NNConv`` makes a matrix for every edge. Labels of edges have few values: here one is made for
+    every value, and :math:`F(e)\, h` for every node and value.
+
+    Args:
+        in_channels: number of node features.
+        out_channels: number of new node features.
+        edge_channels: number of edge features.
+        filter_channels: width of the hidden layer of the filter network.
+
+    Shapes:
+        - **input:** features (N, in_channels), edge index (2, E), the different edge features
+          (T, edge_channels), and which of them an edge has (E,)
+        - **output:** (N, out_channels)
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, edge_channels: int, filter_channels: int
+    ) -> None:
+        super().__init__()
+        self.filters = nn.Sequential(
+            nn.Linear(edge_channels, filter_channels),
+            nn.ReLU(),
+            nn.Linear(filter_channels, in_channels * out_channels),
+        )
+        self.root = nn.Linear(in_channels, out_channels, bias=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor, kinds: Tensor, kind_of: Tensor) -> Tensor:
+        """Return the new features."""
+        N, T = x.size(0), kinds.size(0)
+        F = self.filters(kinds).view(T, *self.root.weight.T.shape)
+        filtered = torch.einsum("ni,tio->nto", x, F).flatten(0, 1)
+        messages = filtered.index_select(0, edge_index[0] * T + kind_of)
+        out: Tensor = self.root(x) + scatter(messages, edge_index[1], 0, N, reduce="mean")
         return out
