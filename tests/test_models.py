@@ -5,7 +5,7 @@ from kergnn.config import ConfigError, RunConfig
 from kergnn.data import load_graphs
 from kergnn.evaluation import SearchSpace, default_grid
 from kergnn.machines import _arguments
-from kergnn.models import build_model, ignored_keys, model_info, model_names
+from kergnn.models import build_model, model_info, model_names, unused_keys
 from kergnn.preparation import resolve_config
 
 NETWORKS = [name for name in model_names() if model_info(name).kind != "kernel"]
@@ -65,18 +65,32 @@ def test_models_that_cannot_be_built(name, task, message):
         build_model(RunConfig(model=name), 5, 3, task)
 
 
-def test_settings_that_a_model_would_ignore_are_found():
-    def ignored(model, **values):
-        return ignored_keys(RunConfig(model=model).replace(values))
-
-    assert ignored("gin", num_layers=7, dropout=0.3, learning_rate=1.0) == []
-    assert ignored("gin", kernel="drw", filter_size=3) == ["filter_size", "kernel"]
-    assert ignored("kergnn", kernel="drw", filter_size=3) == []
-    assert ignored("wl", num_steps=4) == ["num_steps"]
-    assert ignored("rwgnn", num_steps=4) == ["num_steps"]  # options.num_steps is what it knows
+def test_settings_that_a_model_has_no_use_for_are_refused():
     graphs = load_graphs("MUTAG")
+
+    def unused(model, **values):
+        try:
+            resolve_config(RunConfig(model=model).replace(values), graphs)
+        except ConfigError as error:
+            return str(error).partition(": model")[0].split(", ")
+        return []
+
+    assert unused("gin", num_layers=7, dropout=0.3, learning_rate=1.0) == []
+    assert unused("gin", kernel="drw", filter_size=3) == ["filter_size", "kernel"]
+    assert unused("gin", input_dropout=0.9, input_channels=16) == [
+        "input_channels",
+        "input_dropout",
+    ]
+    assert unused("kergnn", kernel="drw", filter_size=3, epochs=3) == []
+    assert unused("wl", num_layers=4, epochs=3) == ["epochs", "num_layers"]
+    assert unused("gntk", num_layers=4) == []
+    assert unused("rwgnn", num_steps=4) == ["num_steps"]  # options.num_steps is what it knows
     for name in ("gin", "wl", "rwgnn"):  # what is put in for all models is no setting
         config = resolve_config(RunConfig(model=name), graphs)
         assert resolve_config(config, graphs) == config
-    with pytest.raises(ConfigError, match="kernel: model 'gin' has no use for it"):
-        resolve_config(RunConfig(model="gin", kernel="drw"), graphs)
+
+
+@pytest.mark.parametrize("name", [name for name in model_names() if name != "kergnn"])
+def test_no_default_grid_has_settings_without_use(name):
+    configs = SearchSpace.read(default_grid("anything", name)).grid(RunConfig(model=name))
+    assert {key for config in configs for key in unused_keys(config)} == set()

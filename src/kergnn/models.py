@@ -17,6 +17,11 @@ from kergnn.nn import KerGNN
 
 # Keys of a configuration that mean the same for all models.
 _SHARED = ("hidden_channels", "num_layers", "dropout")
+# Keys that a support vector machine has no use for.
+_TRAINING = (
+    *("epochs", "patience", "batch_size", "learning_rate", "schedule", "weight_decay", "clip"),
+    "class_weights",
+)
 # What a model or a kernel is given beside them.
 _DATA = ("in_channels", "out_channels", "edge_channels", "graphs", "x", "train", "progress")
 _GIVEN = {*_SHARED, *_DATA}
@@ -43,16 +48,20 @@ class ModelInfo:
     summary: str
     edges: bool = False
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a kernel that counts equal labels, whatever they are."""
+        return self.name in ("sp", "pk", "wl")
+
     def recipe(self, graphs: GraphSet) -> str:
         """Return the features by default.
 
         Counting kernels compare labels, which must be few. The angle between two degrees is zero:
         a kernel of angles needs one-hot degrees.
         """
-        counting = self.name in ("sp", "pk", "wl")
-        if counting and graphs.labels is not None:
+        if self.counts and graphs.labels is not None:
             return "label"
-        recipe = "degree" if counting else default_recipe(graphs)
+        recipe = "degree" if self.counts else default_recipe(graphs)
         return "onehot-degree" if self.name == "gntk" and recipe == "degree" else recipe
 
 
@@ -153,17 +162,20 @@ def checked_options(config: RunConfig) -> dict[str, Any]:
     return options
 
 
-def ignored_keys(config: RunConfig) -> list[str]:
-    """Return the keys of KerGNN's arguments that a configuration sets and its model has no use for.
+def unused_keys(config: RunConfig) -> list[str]:
+    """Return the keys that a configuration sets and its model has no use for.
 
-    The values that :func:`kergnn.preparation.resolve_config` gives to all models do not count.
+    A network takes few of KerGNN's arguments, a kernel none of the settings of a training.
     """
-    if model_info(config.model).kind == "kergnn":
+    info = model_info(config.model)
+    if info.kind == "kergnn":
         return []
-    arguments = inspect.signature(KerGNN).parameters.keys() & config.to_dict().keys()
-    arguments -= {*_SHARED, "input_channels", "input_dropout", "task"}
+    unused = (inspect.signature(KerGNN).parameters.keys() & config.to_dict().keys()) - {"task"}
+    unused |= {*(_TRAINING if info.kind == "kernel" else ())}
+    known = inspect.signature(get_baseline(info.name).load()).parameters
+    unused -= {key for key in _SHARED if key in known}
     plain = RunConfig()
-    return [key for key in sorted(arguments) if getattr(config, key) != getattr(plain, key)]
+    return [key for key in sorted(unused) if getattr(config, key) != getattr(plain, key)]
 
 
 def _numbers(text: str | None) -> str | list[float] | None:

@@ -26,7 +26,7 @@ from kergnn.data import (
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.machines import check_machine
-from kergnn.models import build_model, ignored_keys, model_info
+from kergnn.models import build_model, model_info, unused_keys
 from kergnn.prediction import Batches
 from kergnn.training import Trainer, check_settings, resolve_device
 
@@ -105,7 +105,7 @@ def make_batches(
     device, x = resolve_device(config.device), features(graphs, unknown)
     if ego is not None:
         return GraphBatches(graphs, x, ego, device)
-    edge_attr = features.of_edges(graphs) if model_info(config.model).edges else None
+    edge_attr = features.of_edges(graphs, unknown) if model_info(config.model).edges else None
     return EdgeBatches(graphs, x, device, edge_attr)
 
 
@@ -118,6 +118,12 @@ def ego_graphs(
     if model_info(config.model).kind != "kergnn":
         return None
     return cached_ego_graphs(graphs, config.num_hops, config.max_nodes, progress)
+
+
+def fingerprint(model: str, graphs: GraphSet) -> str:
+    """Return a hash of all that a model sees of the data, labels of edges included if it does."""
+    edges = graphs.edge_fingerprint if model_info(model).edges else ""
+    return f"{graphs.fingerprint}-{edges}" if edges else graphs.fingerprint
 
 
 def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
@@ -135,9 +141,6 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"model is {info.name!r}: it classifies {info.tasks[0]}s, and {graphs.name} has "
             f"classes for {graphs.task}s"
         )
-    ignored = ignored_keys(config)
-    if ignored:
-        raise ConfigError(f"{', '.join(ignored)}: model {info.name!r} has no use for it")
     features = config.features or info.recipe(graphs)
     # The largest degree is nothing that may be known of the test part: always wide.
     names = Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names
@@ -147,6 +150,9 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
         "dropout": 0.5 if node else 0.2,
         "input_dropout": 0.5 if node else 0.0,
     }
+    ignored = [key for key in unused_keys(config) if getattr(config, key) != chosen.get(key)]
+    if ignored:
+        raise ConfigError(f"{', '.join(ignored)}: model {info.name!r} has no use for it")
     return config.replace(
         {
             # A path must mean the same file when the run is resumed from another folder.

@@ -44,6 +44,7 @@ from kergnn.prediction import Batches, metrics, predict_probabilities
 from kergnn.preparation import (
     ego_graphs,
     find_split,
+    fingerprint,
     hide_test,
     make_batches,
     prepare_trainer,
@@ -224,7 +225,8 @@ def _train(
         if trainer.state.epoch:
             save_checkpoint(out, trainer.state)
         raise
-    batches = make_batches(config, graphs, features, ego)
+    # A label that only the test part has is none.
+    batches = make_batches(config, graphs, features, ego, unknown="zeros")
     return _finish(out, config, trainer, graphs, split, batches)
 
 
@@ -265,7 +267,7 @@ def _record(
     return {
         "dataset": graphs.name,
         "source": graphs.source,
-        "fingerprint": graphs.fingerprint,
+        "fingerprint": fingerprint(config.model, graphs),
         "class_names": list(graphs.class_names),
         "config_hash": config.hash,
         "split": split.name,

@@ -19,6 +19,7 @@ def software_versions() -> dict[str, str]:
         "torch_geometric",
         "numpy",
         "numba",
+        "grakel",
         "scipy",
         "scikit-learn",
     ):

@@ -204,8 +204,21 @@ def test_values_of_edges_become_features_of_both_directions():
     assert features.edge_channels == 4
     expected = [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 1, 0]]
     assert features.of_edges(graphs).tolist() == expected
-    strange = {"bond": np.array(["double", None, "aromatic", None], dtype=object)}
-    found = features.of_edges(toy(edge_values=strange))
-    assert found.tolist() == [[1, 0, 0, 0], [0] * 4, [0] * 4, [0] * 4]
-    assert features.of_edges(toy()).tolist() == [[0] * 4] * 4
     assert Features.fit("label", toy(), TRAIN).of_edges(graphs) is None
+
+
+def test_values_of_edges_that_are_missing_or_unknown():
+    bonds = toy(edge_values={"bond": np.array([2, 1, 1, 1])})
+    features = Features.fit("label", bonds, TRAIN)
+    some = toy(edge_values={"bond": np.array([2, None, 3, None], dtype=object)})
+    with pytest.raises(DataError, match="toy has edges with bond '3', which the model does not"):
+        features.of_edges(some)
+    assert features.of_edges(some, "zeros").tolist() == [[0, 1], [0, 0], [0, 0], [0, 0]]
+    with pytest.raises(DataError, match="toy has no 'bond' of edges, which the model needs"):
+        features.of_edges(toy())
+    assert features.of_edges(toy(), "zeros").tolist() == [[0, 0]] * 4
+    with pytest.raises(ValueError, match="unknown is 'zero': it must be one of 'error', 'zeros'"):
+        features(toy(), "zero")
+    for column in ([None] * 4, [0.5, None, 1.5, 2.5]):  # nothing, and measures
+        values = {"bond": np.array(column, dtype=object)}
+        assert Features.fit("label", toy(edge_values=values), TRAIN).edge_names == ()

@@ -22,7 +22,13 @@ from kergnn.evaluation import (
     run_trial,
 )
 from kergnn.models import model_info, model_names
-from kergnn.preparation import find_split, hide_test, prepare_trainer, resolve_config
+from kergnn.preparation import (
+    find_split,
+    fingerprint,
+    hide_test,
+    prepare_trainer,
+    resolve_config,
+)
 
 QUICK = {"epochs": 15, "hidden_channels": 16, "num_layers": 1, "dropout": 0.0}
 
@@ -206,3 +212,12 @@ def test_only_ecc_is_given_the_bonds_of_mutag():
         assert (given is not None) == (model == "ecc")
     bonds = torch.from_numpy(graphs.edge_values["label"])
     assert torch.equal(features.of_edges(graphs).sum(0).long(), bonds.bincount())
+
+
+def test_other_bonds_are_other_data_for_ecc_alone():
+    graphs = load_graphs("MUTAG")
+    bonds = {"label": graphs.edge_values["label"][::-1]}
+    other = dataclasses.replace(graphs, edge_values=bonds)
+    assert fingerprint("gin", graphs) == fingerprint("gin", other) == graphs.fingerprint
+    assert fingerprint("ecc", graphs) != fingerprint("ecc", other)
+    assert fingerprint("ecc", graphs).startswith(graphs.fingerprint)

@@ -148,5 +148,14 @@ def test_networks_choose_among_the_features_of_kergnn_and_their_own():
         "onehot-degree",
     ]
     assert default_space("IMDB-BINARY", "kergnn").choices["features"] == ["degree", "onehot-degree"]
+    assert "onehot-degree" in default_space("IMDB-BINARY", "gckn-unsupervised").choices["features"]
     assert "features" not in default_space("IMDB-BINARY", "wl").choices
     assert "features" not in default_space("MUTAG", "gin").choices
+
+
+def test_a_file_of_ones_own_has_no_grid_of_a_named_set(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("enzymes", "gin.jsonl"):
+        (tmp_path / name).touch()
+        assert default_grid(name, "kergnn").stem == "kergnn"
+        assert "features" not in default_space(name, "gin").choices

@@ -26,7 +26,6 @@ def predict(
     """
     import torch
 
-    from kergnn._checks import check_choice
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
     from kergnn.outputs import prediction_table
@@ -34,7 +33,6 @@ def predict(
     from kergnn.runs import load_run
     from kergnn.runs import predict as predict_graphs
 
-    check_choice("unknown", unknown, ["error", "zeros"])
     if out is not None and out.exists() and Path(input).exists() and out.samefile(input):
         raise ConfigError(f"{out}: the output would overwrite the input")
     trained = load_run(run)

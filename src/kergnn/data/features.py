@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from kergnn._checks import check_choice
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
 
+UNKNOWN = ("error", "zeros")
 RECIPES = ("label", "attr", "degree", "onehot-degree", "walks", "const")
 # What columns are called that have no names of their own.
 _NAMELESS = {"label", "attr", "attributes", "x"}
@@ -103,11 +104,7 @@ class Features:
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
             walk_mean=tuple(walk_mean.tolist()),
             walk_scale=tuple(walk_scale.tolist()),
-            edge_names=tuple(
-                (name, tuple(sorted({str(v) for v in values if v is not None})))
-                for name, values in graphs.edge_values.items()
-                if not _continuous(values)
-            ),
+            edge_names=_edge_names(graphs),
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -118,6 +115,7 @@ class Features:
             unknown: what to do with a node label that the training part did not have: ``"error"``,
                 or ``"zeros"`` for a node without this label.
         """
+        check_choice("unknown", unknown, UNKNOWN)
         if graphs.num_nodes == 0:  # of what, nobody knows
             return torch.empty(0, len(self.names))
         made = []
@@ -139,19 +137,29 @@ class Features:
                 made.append(torch.ones(graphs.num_nodes, 1))
         return torch.cat(made, dim=1)
 
-    def of_edges(self, graphs: GraphSet) -> Tensor | None:
+    def of_edges(self, graphs: GraphSet, unknown: str = "error") -> Tensor | None:
         """Return one-hot features (E', e) of ``graphs.simple_edges``, or none if there are none.
 
-        A value that is not known, and an edge without one, has zeros.
+        An edge without a value has zeros; ``unknown`` is as for labels of nodes.
         """
+        check_choice("unknown", unknown, UNKNOWN)
         if not self.edge_names:
             return None
         entries, made = graphs.simple_entries.numpy(), []
         for name, known in self.edge_names:
             values = graphs.edge_values.get(name, np.full(graphs.edge_index.size(1), None))
-            position = {value: i for i, value in enumerate(known, start=1)}
-            column = torch.tensor([position.get(str(v), 0) for v in values[entries].tolist()])
-            made.append(one_hot(column.long(), len(known) + 1)[:, 1:].float())
+            given = [None if v is None else str(v) for v in values[entries].tolist()]
+            position: dict[str | None, int] = {value: i for i, value in enumerate(known, start=1)}
+            strange = {value for value in given if value not in position and value is not None}
+            if unknown == "error" and name not in graphs.edge_values and len(entries):
+                raise DataError(f"{graphs.name} has no {name!r} of edges, which the model needs")
+            if unknown == "error" and strange:
+                raise DataError(
+                    f"{graphs.name} has edges with {name} {min(strange)!r}, which the model does "
+                    f"not know; it knows {', '.join(known)}"
+                )
+            column = torch.tensor([position.get(value, 0) for value in given], dtype=torch.long)
+            made.append(one_hot(column, len(known) + 1)[:, 1:].float())
         return torch.cat(made, dim=1)
 
     @property
@@ -272,9 +280,14 @@ def _parts(recipe: str) -> list[str]:
     return parts
 
 
-def _continuous(values: NDArray[Any]) -> bool:
-    """Whether values are numbers of which each is for itself, or lists of them."""
-    return values.dtype.kind == "f" or values.ndim > 1
+def _edge_names(graphs: GraphSet) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return what values edges have, by name, where they are kinds and not measures."""
+    found = []
+    for name, values in graphs.edge_values.items():
+        given = [] if values.ndim > 1 else [v for v in values.tolist() if v is not None]
+        if given and not any(isinstance(v, (float, list)) for v in given):
+            found.append((name, tuple(sorted(set(map(str, given))))))
+    return tuple(found)
 
 
 def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,7 +45,7 @@ class GraphSet:
         attribute_columns: the names of the A attribute columns; one name may have several.
         edge_values: by name, E values of the entries of ``edge_index``, None where an edge has
             none. They are kept for the way back to other libraries and for the competitor ``ecc``:
-            no kernel looks at them, and they are no part of the fingerprint.
+            no kernel looks at them, and they have a fingerprint of their own.
         source: where the set was found.
         ids: the graphs' own names, where they have any.
         node_truth: (N,) whether a node belongs to what decides the class, where that is known.
@@ -207,6 +207,14 @@ class GraphSet:
                 digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
                 digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
+
+    @cached_property
+    def edge_fingerprint(self) -> str:
+        """A hash of what the edges have, empty where they have nothing."""
+        if not self.edge_values:
+            return ""
+        values = [(name, column.tolist()) for name, column in sorted(self.edge_values.items())]
+        return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def encode(values: list[str]) -> tuple[Tensor, tuple[str, ...]]:

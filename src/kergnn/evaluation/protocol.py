@@ -20,7 +20,7 @@ from kergnn.config import ConfigError, RunConfig, hash_json
 from kergnn.data import NUM_SPLITS, GraphSet, load_graphs
 from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhaustive, halving
 from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
-from kergnn.preparation import check_config, find_split, resolve_config
+from kergnn.preparation import check_config, find_split, fingerprint, resolve_config
 
 # What follows the name of a set that is not a public one.
 OWN = " (own)"
@@ -161,7 +161,7 @@ def make_plan(
         dataset=named,
         task=graphs.task,
         model=model,
-        fingerprint=graphs.fingerprint,
+        fingerprint=fingerprint(model, graphs),
         configs=configs,
         searched=_differing(configs),
         search=search,
@@ -278,7 +278,7 @@ def _count(folds: list[Record], status: str) -> int:
 
 def _fold(config: RunConfig, graphs: GraphSet, name: str, number: int, mirror: Path | None) -> Fold:
     split = find_split(config.replace({"fold": number}), graphs, mirror)
-    return Fold(name, number, split.name, split.hash, graphs.fingerprint)
+    return Fold(name, number, split.name, split.hash, fingerprint(config.model, graphs))
 
 
 def _differing(configs: tuple[RunConfig, ...]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from kergnn.evaluation.results import stored_results
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Record, Trial, run_trial
 from kergnn.models import model_info
+from kergnn.preparation import fingerprint
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _find_evaluation(store: ResultStore, dataset: str, model: str, mirror: Path 
     if not found:
         raise ConfigError(f"{store.folder}: no evaluation of {model} on {name}")
     for record in found:
-        if record["fingerprint"] == graphs.fingerprint:
+        if record["fingerprint"] == fingerprint(model, graphs):
             return record
     raise DataError(f"{dataset}: not the data of the stored evaluation of {model} on {name}")
 
@@ -159,6 +160,8 @@ def _compare(run: int, stored: Record, again: Record) -> list[Row]:
     rows = [_row(run, "test accuracy", stored["test"]["accuracy"], again["test"]["accuracy"])]
     if "best_epoch" in again:  # a support vector machine has no epochs
         rows.append(_row(run, "selected epoch", stored["best_epoch"], again["best_epoch"]))
+    equal = stored["validation"] == again["validation"]
+    rows.append(Row(run, "validation figures", "all", "the same" if equal else "others", equal))
     before, now = stored["predictions"], again["predictions"]
     for figure, key in (("predicted classes", "predicted"), ("probabilities", "probabilities")):
         rows.append(_row_of_many(run, figure, before[key], now[key]))
@@ -182,6 +185,7 @@ def _changes(stored: Record, again: Record) -> list[str]:
         for name in now
         if before.get(name) not in (None, now[name])
     ]
+    texts += [f"{name} was {before[name]} and is missing" for name in before if name not in now]
     untold = [name for name in now if before.get(name) is None]
     return [*texts, *([f"the record does not tell its {' and '.join(untold)}"] if untold else [])]
 

@@ -131,8 +131,9 @@ def default_grid(dataset: str, model: str) -> Path:
     """Return the search space that is shipped for a model and a data set."""
     model_info(model)
     folder = Path(str(files("kergnn").joinpath("configs")))
-    known = folder / f"{Path(dataset).stem.lower()}.toml"
-    if model == "kergnn" and known.is_file():
+    known = folder / f"{dataset.lower()}.toml"
+    own = Path(dataset).exists()  # whatever it is called
+    if model == "kergnn" and known.is_file() and not own:
         return known
     path = folder / f"{model}.toml"
     if not path.is_file():
@@ -143,12 +144,13 @@ def default_grid(dataset: str, model: str) -> Path:
 def default_space(dataset: str, model: str) -> SearchSpace:
     """Return the shipped search space.
 
-    A network may choose among the features that KerGNN may choose on this set, and its own: what
-    is learned of the features is not for one of them alone.
+    A competitor may choose among the features that KerGNN may choose on this set, and its own: what
+    is learned of the features is not for one of them alone. Kernels that count labels need labels.
     """
     space = SearchSpace.read(default_grid(dataset, model))
     features = SearchSpace.read(default_grid(dataset, "kergnn")).choices.get("features")
-    if model_info(model).kind != "network" or not isinstance(features, list):
+    info = model_info(model)
+    if info.kind == "kergnn" or info.counts or not isinstance(features, list):
         return space
     return SearchSpace({**space.choices, "features": [None, *features]})
 

@@ -34,6 +34,7 @@ from kergnn.preparation import (
     Development,
     ego_graphs,
     find_split,
+    fingerprint,
     fit_features,
     hide_test,
     make_batches,
@@ -208,7 +209,8 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
-        batches = make_batches(trial.config, graphs, features, ego)
+        # A label that only the test part has is none.
+        batches = make_batches(trial.config, graphs, features, ego, unknown="zeros")
         found |= _test(predict_probabilities(trainer.model, batches, split.test), graphs, split)
     return found, [row["seconds"] for row in state.history]
 
@@ -262,12 +264,12 @@ def _short(number: float) -> float | None:
 
 def _data(trial: Trial, mirror: Path | None) -> tuple[GraphSet, Split]:
     """Return the data and the split, if they still are what the trial was made for."""
-    graphs = _load(trial.config.dataset, mirror)
-    if graphs.fingerprint != trial.fingerprint:  # of a file that has changed since
+    graphs, model = _load(trial.config.dataset, mirror), trial.config.model
+    if fingerprint(model, graphs) != trial.fingerprint:  # of a file that has changed since
         _load.cache_clear()
         graphs = _load(trial.config.dataset, mirror)
     split = find_split(trial.config, graphs, mirror)
-    if (graphs.fingerprint, split.hash) != (trial.fingerprint, trial.split_hash):
+    if (fingerprint(model, graphs), split.hash) != (trial.fingerprint, trial.split_hash):
         raise DataError(f"{trial.config.dataset}: the data or their splits have changed")
     return graphs, split
 
