@@ -24,7 +24,7 @@ def test_equal_digits_are_a_table_and_exit_code_0(capsys):
     assert captured.err == ""
     lines = captured.out.splitlines()
     assert lines[0].split() == ["run", "figure", "stored", "again", "equal"]
-    assert [line.split()[-1] for line in lines[1:-1]] == ["yes"] * 5
+    assert [line.split()[-1] for line in lines[1:-1]] == ["yes"] * 6
     assert lines[-1] == "fold 0 of kergnn on MUTAG is what is stored, to the last digit"
 
 
