@@ -222,3 +222,31 @@ def test_values_of_edges_that_are_missing_or_unknown():
     for column in ([None] * 4, [0.5, None, 1.5, 2.5]):  # nothing, and measures
         values = {"bond": np.array(column, dtype=object)}
         assert Features.fit("label", toy(edge_values=values), TRAIN).edge_names == ()
+
+
+def test_neighbors_are_the_rows_of_the_adjacency_matrix():
+    """Loops, double edges and directions do not count, and a node alone has no neighbours."""
+    graphs = toy(size=torch.tensor([4]), y=torch.tensor([0]))
+    features = Features.fit("attr+neighbors", graphs, TRAIN)
+    wanted = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    assert features(graphs)[:, 2:].tolist() == wanted
+    assert features.names[2:] == [f"neighbor {node}" for node in range(4)]
+    again = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert torch.equal(again(graphs), features(graphs))
+
+
+def test_neighbors_belong_to_one_graph():
+    with pytest.raises(DataError, match="single graph, and toy has 2"):
+        Features.fit("neighbors", toy(), TRAIN)
+    graphs = toy(size=torch.tensor([4]), y=torch.tensor([0]))
+    features = Features.fit("neighbors", graphs, TRAIN)
+    smaller = toy(
+        size=torch.tensor([3]),
+        y=torch.tensor([0]),
+        labels=torch.zeros(3, 1, dtype=torch.long),
+        attributes=torch.zeros(3, 2),
+    )
+    with pytest.raises(DataError, match="1 graphs and 3 nodes: .* one graph of 4 nodes"):
+        features(smaller)
+    with pytest.raises(DataError, match="2 graphs and 4 nodes"):
+        features(toy())

@@ -45,7 +45,9 @@ def train(
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(help="Recipe: label, attr, degree, onehot-degree, walks, const, or a+b."),
+        typer.Option(
+            help="Recipe: label, attr, degree, onehot-degree, walks, neighbors, const, or a+b."
+        ),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help=f"Largest number of epochs (default {RunConfig.epochs}).")

@@ -9,6 +9,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``degree`` | its number of neighbours |
 | ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
 | ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
+| ``neighbors`` | which nodes are its neighbours; of a set that is a single graph |
 | ``const`` | the number one |
 """
 
@@ -19,17 +20,17 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
+from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
 
 UNKNOWN = ("error", "zeros")
-RECIPES = ("label", "attr", "degree", "onehot-degree", "walks", "const")
+RECIPES = ("label", "attr", "degree", "onehot-degree", "walks", "neighbors", "const")
 # What columns are called that have no names of their own.
 _NAMELESS = {"label", "attr", "attributes", "x"}
 
@@ -60,6 +61,7 @@ class Features:
         walk_scale: for ``walks``: what every column is divided by.
         edge_names: by their name, the values of edges, each of which is a feature for a network
             that looks at edges; whatever the recipe.
+        num_nodes: for ``neighbors``: the number of nodes of the graph.
     """
 
     recipe: str
@@ -71,7 +73,8 @@ class Features:
     attribute_columns: tuple[str, ...] = ()
     walk_mean: tuple[float, ...] = ()
     walk_scale: tuple[float, ...] = ()
-    edge_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    edge_names: EdgeNames = ()
+    num_nodes: int = 0
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -93,6 +96,11 @@ class Features:
             mean, scale = mean.masked_fill(binary, 0), scale.masked_fill(binary, 1)
         if "walks" in parts:
             walk_mean, walk_scale = _standard(graphs.return_probability[train_nodes])
+        if "neighbors" in parts and graphs.num_graphs != 1:
+            raise DataError(
+                f"features is {recipe!r}: 'neighbors' is for a set that is a single graph, and "
+                f"{graphs.name} has {graphs.num_graphs}"
+            )
         degree = graphs.degree[train_nodes]
         return cls(
             recipe=recipe,
@@ -104,7 +112,8 @@ class Features:
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
             walk_mean=tuple(walk_mean.tolist()),
             walk_scale=tuple(walk_scale.tolist()),
-            edge_names=_edge_names(graphs),
+            edge_names=find_edge_names(graphs),
+            num_nodes=graphs.num_nodes if "neighbors" in parts else 0,
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -133,6 +142,8 @@ class Features:
                 made.append(
                     _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
                 )
+            elif part == "neighbors":
+                made.append(self._neighbors(graphs))
             else:
                 made.append(torch.ones(graphs.num_nodes, 1))
         return torch.cat(made, dim=1)
@@ -143,24 +154,7 @@ class Features:
         An edge without a value has zeros; ``unknown`` is as for labels of nodes.
         """
         check_choice("unknown", unknown, UNKNOWN)
-        if not self.edge_names:
-            return None
-        entries, made = graphs.simple_entries.numpy(), []
-        for name, known in self.edge_names:
-            values = graphs.edge_values.get(name, np.full(graphs.edge_index.size(1), None))
-            given = [None if v is None else str(v) for v in values[entries].tolist()]
-            position: dict[str | None, int] = {value: i for i, value in enumerate(known, start=1)}
-            strange = {value for value in given if value not in position and value is not None}
-            if unknown == "error" and name not in graphs.edge_values and len(entries):
-                raise DataError(f"{graphs.name} has no {name!r} of edges, which the model needs")
-            if unknown == "error" and strange:
-                raise DataError(
-                    f"{graphs.name} has edges with {name} {min(strange)!r}, which the model does "
-                    f"not know; it knows {', '.join(known)}"
-                )
-            column = torch.tensor([position.get(value, 0) for value in given], dtype=torch.long)
-            made.append(one_hot(column, len(known) + 1)[:, 1:].float())
-        return torch.cat(made, dim=1)
+        return edge_features(self.edge_names, graphs, unknown)
 
     @property
     def edge_channels(self) -> int:
@@ -188,6 +182,8 @@ class Features:
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
             elif part == "walks":
                 columns += [f"back after {steps}" for steps in RETURN_STEPS]
+            elif part == "neighbors":
+                columns += [f"neighbor {node}" for node in range(self.num_nodes)]
             else:
                 columns.append(part)
         return columns
@@ -233,6 +229,16 @@ class Features:
         order = _order(graphs.name, graphs.attribute_columns, self.attribute_columns, width)
         return _standardised(graphs.attributes[:, order], self.mean, self.scale)
 
+    def _neighbors(self, graphs: GraphSet) -> Tensor:
+        if graphs.num_graphs != 1 or graphs.num_nodes != self.num_nodes:
+            raise DataError(
+                f"{graphs.name} has {graphs.num_graphs} graphs and {graphs.num_nodes} nodes: the "
+                f"model knows the neighbors in one graph of {self.num_nodes} nodes"
+            )
+        rows = torch.zeros(self.num_nodes, self.num_nodes)
+        rows[tuple(graphs.simple_edges)] = 1
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
@@ -251,6 +257,7 @@ class Features:
             walk_mean=tuple(values.get("walk_mean", ())),
             walk_scale=tuple(values.get("walk_scale", ())),
             edge_names=tuple((name, tuple(known)) for name, known in values.get("edge_names", ())),
+            num_nodes=int(values.get("num_nodes", 0)),
         )
 
 
@@ -278,16 +285,6 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
-
-
-def _edge_names(graphs: GraphSet) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return what values edges have, by name, where they are kinds and not measures."""
-    found = []
-    for name, values in graphs.edge_values.items():
-        given = [] if values.ndim > 1 else [v for v in values.tolist() if v is not None]
-        if given and not any(isinstance(v, (float, list)) for v in given):
-            found.append((name, tuple(sorted(set(map(str, given))))))
-    return tuple(found)
 
 
 def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
