@@ -23,6 +23,9 @@ def table(
     published: Annotated[
         bool, typer.Option(help="Show the paper's numbers beside the stored ones.")
     ] = True,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Only KerGNN, below the best published.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     configs: Annotated[
         Path | None,
@@ -45,7 +48,7 @@ def table(
     """
     from kergnn.data.store import write_atomic
     from kergnn.evaluation import ResultStore
-    from kergnn.evaluation.results import published_results, stored_results
+    from kergnn.evaluation.results import published_results, stored_results, summarized
     from kergnn.evaluation.selected import write_selected
     from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
 
@@ -74,7 +77,8 @@ def table(
             which = "" if all_models else " of kergnn"
             raise ConfigError(f"{store}: no evaluation{which} here has all ten folds")
         typer.echo("\n".join(f"{path} written" for path in written))
-    text = format_table(results, format_)
+    shown = summarized(results) if summary else results
+    text = format_table(shown, format_, with_details=not summary)
     if out is not None:
         write_atomic(out, text.encode())
     elif configs is None:

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -35,18 +36,19 @@ class _Sheet:
     bold: frozenset[tuple[int, int]] = frozenset()
 
 
-def format_table(results: Sequence[Result], style: str = "text") -> str:
+def format_table(results: Sequence[Result], style: str = "text", with_details: bool = True) -> str:
     """Return results as a table: test accuracy in per cent, mean ± standard deviation.
 
     Args:
         results: the results, in the order of their rows and columns.
-        style: one of ``STYLES``.
+        style: one of ``STYLES``, or ``"csv"``.
+        with_details: whether to tell, in a further table, how the measured results were made.
     """
     if style == "csv":
         return _csv(results)
     sheets = [_matrix(task, results) for task in _TITLES if any(r.task == task for r in results)]
-    details = _details([result for result in results if not result.published])
-    sheets += [details] if details.rows else []
+    measured = [result for result in results if not result.published]
+    sheets += [_details(measured)] if with_details and measured else []
     return STYLES[style](sheets)
 
 
@@ -90,8 +92,8 @@ def _accuracy(result: Result | None) -> str:
 
 
 def _details(results: Sequence[Result]) -> _Sheet:
-    head = ["data set", "model", "accuracy", "folds", "configurations", "selected (folds)"]
-    head += ["against the best other model", "notes"]
+    head = ["data set", "model", "accuracy", "folds", "features", "configurations"]
+    head += ["selected (folds)", "time", "against the best other model", "notes"]
     rows = []
     for result in results:
         record, comparison = result.record, result.comparison
@@ -107,13 +109,27 @@ def _details(results: Sequence[Result]) -> _Sheet:
                 result.model,
                 _accuracy(result).partition(" (")[0],
                 str(result.folds),
+                _features(record),
                 _effort(record),
                 selected_values(record),
+                _time(record),
                 versus,
                 result.note,
             ]
         )
     return _Sheet("Measured here: what was selected, and the corrected paired t-test", head, rows)
+
+
+def _features(record: Record) -> str:
+    """Tell the recipes that were selected, the most frequent first."""
+    counts = Counter(fold["config"]["features"] for fold in record["folds"] if "config" in fold)
+    return ", ".join(recipe for recipe, _ in counts.most_common())
+
+
+def _time(record: Record) -> str:
+    """Tell how long all trainings took together."""
+    minutes = record["measured"].get("seconds_of_all_trainings", 0) / 60
+    return f"{minutes / 60:.1f} h" if minutes >= 60 else f"{minutes:.0f} min"
 
 
 def _effort(record: Record) -> str:
