@@ -83,6 +83,8 @@ def test_settings_that_a_model_has_no_use_for_are_refused():
     ]
     assert unused("kergnn", kernel="drw", filter_size=3, epochs=3) == []
     assert unused("wl", num_layers=4, epochs=3) == ["epochs", "num_layers"]
+    assert unused("gin", normalize=None, max_nodes=None) == ["max_nodes", "normalize"]
+    assert unused("wl", clip=None) == ["clip"]
     assert unused("gntk", num_layers=4) == []
     assert unused("rwgnn", num_steps=4) == ["num_steps"]  # options.num_steps is what it knows
     for name in ("gin", "wl", "rwgnn"):  # what is put in for all models is no setting

@@ -25,6 +25,7 @@ from kergnn.data import DataError, GraphSet
 from kergnn.data.store import load_tensors, save_tensors
 from kergnn.locks import Locks
 from kergnn.models import checked_options, shared_arguments
+from kergnn.versions import software_versions
 
 
 def gram_matrix(
@@ -58,7 +59,7 @@ def gram_matrix(
     digest = hashlib.sha256(graphs.fingerprint.encode() + x.contiguous().numpy().tobytes())
     digest.update(train.numpy().tobytes() if fitted else b"")
     # A kernel whose code or whose defaults have changed is another kernel.
-    digest.update(Path(inspect.getfile(function)).read_bytes())
+    digest.update(hash_json(software_versions()).encode())
     key = hash_json([config.model, arguments, digest.hexdigest()])[:24]
     path = folder / graphs.name / f"{config.model}-{key}.safetensors"
     with Locks(folder / ".lock") as locks:

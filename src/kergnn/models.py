@@ -39,6 +39,8 @@ class ModelInfo:
         paper: authors and place.
         summary: what it does, in one line.
         edges: whether it takes features of the edges.
+        counts: whether it is a kernel that counts equal labels, whatever they are.
+        degrees: the recipe for sets without labels and attributes.
     """
 
     name: str
@@ -47,22 +49,15 @@ class ModelInfo:
     paper: str
     summary: str
     edges: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a kernel that counts equal labels, whatever they are."""
-        return self.name in ("sp", "pk", "wl")
+    counts: bool = False
+    degrees: str = "degree"
 
     def recipe(self, graphs: GraphSet) -> str:
-        """Return the features by default.
-
-        Counting kernels compare labels, which must be few. The angle between two degrees is zero:
-        a kernel of angles needs one-hot degrees.
-        """
-        if self.counts and graphs.labels is not None:
-            return "label"
-        recipe = "degree" if self.counts else default_recipe(graphs)
-        return "onehot-degree" if self.name == "gntk" and recipe == "degree" else recipe
+        """Return the features by default; kernels that count labels need few of them."""
+        if self.counts:
+            return self.degrees if graphs.labels is None else "label"
+        recipe = default_recipe(graphs)
+        return self.degrees if recipe == "degree" else recipe
 
 
 def model_names() -> list[str]:
@@ -85,7 +80,16 @@ def model_info(name: str) -> ModelInfo:
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise ConfigError(f"model is {name!r}{hint}: it must be one of {', '.join(model_names())}")
     known = get_baseline(name)
-    return ModelInfo(name, known.kind, (known.task,), known.paper, known.summary, known.edges)
+    return ModelInfo(
+        name,
+        known.kind,
+        (known.task,),
+        known.paper,
+        known.summary,
+        known.edges,
+        known.counts,
+        known.degrees,
+    )
 
 
 def model_options(name: str) -> dict[str, Any]:

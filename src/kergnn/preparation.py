@@ -150,7 +150,11 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
         "dropout": 0.5 if node else 0.2,
         "input_dropout": 0.5 if node else 0.0,
     }
-    ignored = [key for key in unused_keys(config) if getattr(config, key) != chosen.get(key)]
+    ignored = [
+        key
+        for key in unused_keys(config)
+        if key not in chosen or getattr(config, key) != chosen[key]
+    ]
     if ignored:
         raise ConfigError(f"{', '.join(ignored)}: model {info.name!r} has no use for it")
     return config.replace(

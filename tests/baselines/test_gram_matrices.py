@@ -100,6 +100,29 @@ def test_sp_counts_pairs_at_a_distance():
     np.testing.assert_allclose(sp.gram(graphs, x), cosine(expected))
 
 
+def pk_counters(graphs, num_iterations):
+    """Count the distributions of labels after every propagation, rounded instead of hashed."""
+    counters = []
+    for G in graphs:
+        A = nx.to_numpy_array(G)
+        step = A / np.maximum(A.sum(1, keepdims=True), 1)
+        P = np.eye(2)[list(nx.get_node_attributes(G, "label").values())]
+        counter = Counter()
+        for t in range(num_iterations + 1):
+            counter.update((t, *row) for row in P.round(9).tolist())
+            P = step @ P
+        counters.append(counter)
+    return counters
+
+
+def test_pk_counts_distributions_of_labels():
+    """The bins are so narrow that only equal distributions share one."""
+    graphs, x, made = some_graphs([5, 4, 7, 3, 6])
+    for num_iterations in (1, 3):
+        K = pk.gram(graphs, x, num_iterations, bin_width=1e-7, normalize=False)
+        np.testing.assert_allclose(K, counter_gram(pk_counters(made, num_iterations)))
+
+
 def grakel_graphs(graphs, labels):
     """Return MUTAG as GraKeL's own format, from adjacency matrices."""
     made = []

@@ -24,7 +24,7 @@ def test_equal_digits_are_a_table_and_exit_code_0(capsys):
     assert captured.err == ""
     lines = captured.out.splitlines()
     assert lines[0].split() == ["run", "figure", "stored", "again", "equal"]
-    assert [line.split()[-1] for line in lines[1:-1]] == ["yes"] * 6
+    assert [line.split()[-1] for line in lines[1:-1]] == ["yes"] * 11
     assert lines[-1] == "fold 0 of kergnn on MUTAG is what is stored, to the last digit"
 
 
@@ -43,7 +43,8 @@ def test_another_prediction_is_one_line_and_exit_code_1(capsys, store):
     (changed,) = (line for line in captured.out.splitlines() if line.split()[-1] == "NO")
     assert "predicted classes" in changed
     (line,) = captured.err.splitlines()
-    assert line.startswith("kergnn: fold 0 of kergnn on MUTAG is not what is stored: numpy was 1.0")
+    start = "kergnn: run 0 of fold 0 of kergnn on MUTAG is not what is stored: numpy was 1.0"
+    assert line.startswith(start)
 
 
 def test_mistakes_are_one_line(capsys):

@@ -36,10 +36,11 @@ def test_a_fold_comes_out_again_and_the_store_stays_as_it_is(store):
     found = reproduce(store, "mutag", fold=1)
     assert found.equal
     assert found.changed == ()
-    figures = ["test accuracy", "selected epoch", "predicted classes", "probabilities"]
+    figures = ["test accuracy", "test figures", "selected epoch", "figures by epoch"]
+    figures += ["validation figures", "true classes", "predicted classes", "probabilities"]
     assert [(row.run, row.figure) for row in found.rows] == [
         *((run, figure) for run in (0, 1) for figure in figures),
-        (None, "test accuracy"),
+        *((None, figure) for figure in ("test accuracy", "test figures", "test accuracies")),
     ]
     assert files(store) == before
 
@@ -54,8 +55,8 @@ def test_it_trains_instead_of_reading_what_is_stored(store):
         (0, "predicted classes"),
         (0, "probabilities"),
     ]
-    assert (found.rows[2].stored, found.rows[2].again) == ("19", "18 the same")
-    assert found.rows[3].again == "18 the same"
+    assert (found.rows[6].stored, found.rows[6].again) == ("19", "18 the same")
+    assert found.rows[7].again == "18 the same"
     assert reproduce(store, "MUTAG", run=1).equal
 
 
@@ -65,16 +66,37 @@ def test_the_accuracy_and_the_epoch_are_compared(store):
     found = reproduce(store, "MUTAG", run=0)
     assert [row.figure for row in found.rows if not row.equal] == [
         "test accuracy",
+        "test figures",
         "selected epoch",
+    ]
+
+
+def test_everything_that_is_stored_of_a_run_is_compared(store):
+    stored = stored_run(store)
+    stored["test"]["macro_f1"] = 0.123
+    stored["history"]["train_loss"][0] += 1
+    stored["validation"]["loss"] += 1
+    stored["predictions"]["true"][0] = 1 - stored["predictions"]["true"][0]
+    edit_run(store, **stored)
+    found = reproduce(store, "MUTAG", run=0)
+    assert [row.figure for row in found.rows if not row.equal] == [
+        "test figures",
+        "figures by epoch",
+        "validation figures",
+        "true classes",
     ]
 
 
 def test_the_accuracy_of_the_fold_is_that_of_the_evaluation(store):
     (evaluation,) = store.evaluations()
     evaluation["folds"][0]["test"]["accuracy"] += 1e-9
+    evaluation["folds"][0]["accuracies"][1] += 1e-9
     store.add_evaluation(evaluation)
-    (row,) = (row for row in reproduce(store, "MUTAG").rows if not row.equal)
-    assert (row.run, row.figure) == (None, "test accuracy")
+    assert [(row.run, row.figure) for row in reproduce(store, "MUTAG").rows if not row.equal] == [
+        (None, "test accuracy"),
+        (None, "test figures"),
+        (None, "test accuracies"),
+    ]
 
 
 def test_what_changed_since_is_told(store, monkeypatch):
@@ -92,7 +114,11 @@ def test_an_older_record_does_not_tell_everything(store):
     del stored["versions"]["source"], stored["measured"]["processor"]
     edit_run(store, **stored)
     found = reproduce(store, "MUTAG", run=0)
-    assert found.changed == ("the record does not tell its source and processor",)
+    (told,) = found.changed
+    here = (versions.source_hash(), versions.processor())
+    assert told == "the record does not tell its source ({} here) and processor ({} here)".format(
+        *here
+    )
     assert found.equal
 
 
@@ -148,7 +174,7 @@ def test_a_fold_without_a_result_cannot_be_compared(store):
     (evaluation,) = store.evaluations()
     evaluation["folds"][1]["status"] = "failed"
     store.add_evaluation(evaluation)
-    with pytest.raises(ConfigError, match=r"fold is 1: .* it is not finished"):
+    with pytest.raises(ConfigError, match=r"fold is 1: .* it is 'failed' and has no test"):
         reproduce(store, "MUTAG", fold=1)
 
 

@@ -93,7 +93,15 @@ def test_what_is_shipped_can_be_read_and_says_what_it_is_worth():
         assert (config.fold, config.seed) == (0, 0)
 
 
+def test_data_of_ones_own_have_no_shipped_file_whatever_they_are_called(tmp_path, monkeypatch):
+    assert shipped_config("MUTAG", "kergnn").is_file()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MUTAG").mkdir()
+    with pytest.raises(ConfigError, match="is shipped for kergnn on MUTAG"):
+        shipped_config("MUTAG", "kergnn")
+
+
 def test_a_set_without_a_shipped_file_is_named():
     for dataset, model in (("nowhere", "kergnn"), ("../mutag", "kergnn"), ("MUTAG", "gin")):
-        with pytest.raises(ConfigError, match=f"shipped for {model} on {dataset}; there are imdb"):
+        with pytest.raises(ConfigError, match=f"shipped for {model} on {dataset}; there are "):
             shipped_config(dataset, model)

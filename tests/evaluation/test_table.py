@@ -8,8 +8,15 @@ import pytest
 from scipy import stats
 
 from kergnn.evaluation import ResultStore
-from kergnn.evaluation.results import corrected_t_test, published_results, stored_results
+from kergnn.evaluation.results import (
+    corrected_t_test,
+    published_results,
+    stored_results,
+    summarized,
+)
 from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
+
+MEASURED = {"seconds_of_all_trainings": 5400.0, "finished": "2026-01-01T00:00:00+00:00"}
 
 
 def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", **changes):
@@ -19,7 +26,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
             "split_hash": f"split{i}",
             "status": "done",
             "test": {"accuracy": accuracy},
-            "config": {"num_layers": 1 + i % 2, "epochs": 200},
+            "config": {"num_layers": 1 + i % 2, "epochs": 200, "features": f"recipe{i // 2}"},
             "failed": {},
         }
         for i, accuracy in enumerate(accuracies)
@@ -42,7 +49,7 @@ def evaluation(dataset="NCI1", model="kergnn", accuracies=(0.8, 0.9), key="a", *
         "trials_failed": 0,
         "trials_out_of_resources": 0,
         "folds": folds,
-        "measured": {"seconds_per_epoch": 0.2, "finished": "2026-01-01T00:00:00+00:00"},
+        "measured": {**MEASURED, "seconds_per_epoch": 0.2},
     }
     return {**made, **changes}
 
@@ -126,6 +133,38 @@ def test_data_that_share_a_name_only_are_two_sets(store):
     assert {r.dataset for r in results.values()} == {"NCI1 abc", "NCI1 xyz123"}
 
 
+def test_other_values_of_edges_are_another_set_for_who_looks_at_them(store):
+    mine = evaluation(accuracies=(0.8, 0.9, 0.85))
+    ecc = evaluation(model="ecc", accuracies=(0.5, 0.6, 0.5), fingerprint="abc-123456789")
+    results = {r.model: r for r in store(mine, ecc)}
+    assert {r.dataset for r in results.values()} == {"NCI1"}
+    assert results["kergnn"].comparison.model == "ecc"
+    other = evaluation(
+        model="ecc", accuracies=(0.7, 0.6, 0.7), fingerprint="abc-xyz123456", key="b"
+    )
+    names = sorted((r.model, r.dataset) for r in store(other))
+    assert names == [("ecc", "NCI1 123456"), ("ecc", "NCI1 xyz123"), ("kergnn", "NCI1")]
+
+
+def test_a_result_tells_its_features_and_its_time(store):
+    text = format_table(store(evaluation(accuracies=[0.6] * 3)))
+    assert "recipe0, recipe1" in text
+    assert "1.5 h" in text
+
+
+def test_the_summary_has_kergnn_below_the_best_that_was_published(store):
+    measured = store(evaluation(accuracies=[0.6] * 10), evaluation(model="gin", key="b"))
+    found = summarized([*published_results(), *measured])
+    assert {r.model for r in found} == {"best of all systems", "best KerGNN", "kergnn"}
+    best = {(r.model, r.dataset): r.mean for r in found}
+    assert best["best of all systems", "NCI1"] == pytest.approx(0.835)
+    assert best["best KerGNN", "NCI1"] == pytest.approx(0.828)
+    assert best["best of all systems", "Cora"] == pytest.approx(0.8849)
+    assert best["kergnn", "NCI1"] == pytest.approx(0.6)
+    assert len(found) == 12 + 12 + 1
+    assert "selected" not in format_table(found, with_details=False)
+
+
 def test_node_splits_have_a_larger_test_part(store):
     mine = evaluation(accuracies=(0.80, 0.90, 0.85), task="node")
     other = evaluation(model="other", accuracies=(0.7, 0.85, 0.8), task="node")
@@ -135,7 +174,7 @@ def test_node_splits_have_a_larger_test_part(store):
 
 def test_the_newest_of_equal_evaluations_counts(store):
     new = evaluation(accuracies=[0.6] * 10, key="a")
-    new["measured"] = {"finished": "2026-02-01T00:00:00+00:00"}
+    new["measured"] = {**MEASURED, "finished": "2026-02-01T00:00:00+00:00"}
     (result,) = store(new, evaluation(accuracies=[0.7] * 10, key="b"))
     assert result.mean == 0.6
 
@@ -219,7 +258,7 @@ def test_markdown_latex_and_html_are_well_formed(store):
     results = [*published_results(), *store(evaluation(model="a|b_&<c>", accuracies=[0.9] * 10))]
     markdown = format_table(results, "markdown")
     tables = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in tables} == {11, 7, 9}
+    assert {line.replace("\\|", "").count("|") for line in tables} == {11, 7}
     assert "**90.0 ± 0.0**" in markdown
     latex = format_table(results, "latex")
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3

@@ -87,7 +87,7 @@ class ECConv(nn.Module):
     r"""One convolution of :class:`ECC`, as PyG's ``NNConv`` with means.
 
     ``NNConv`` makes a matrix for every edge. Labels of edges have few values: here one is made for
-    every value, and :math:`F(e)\, h` for every node and value.
+    every value, and :math:`F(e)\, h` for every node and value, unless the edges are fewer.
 
     Args:
         in_channels: number of node features.
@@ -116,7 +116,10 @@ class ECConv(nn.Module):
         """Return the new features."""
         N, T = x.size(0), kinds.size(0)
         F = self.filters(kinds).view(T, *self.root.weight.T.shape)
-        filtered = torch.einsum("ni,tio->nto", x, F).flatten(0, 1)
-        messages = filtered.index_select(0, edge_index[0] * T + kind_of)
+        if edge_index.size(1) * x.size(1) >= N * T:
+            filtered = torch.einsum("ni,tio->nto", x, F).flatten(0, 1)
+            messages = filtered.index_select(0, edge_index[0] * T + kind_of)
+        else:
+            messages = torch.einsum("ei,eio->eo", x[edge_index[0]], F[kind_of])
         out: Tensor = self.root(x) + scatter(messages, edge_index[1], 0, N, reduce="mean")
         return out

@@ -120,14 +120,15 @@ class GCKN(nn.Module):
         Where there are no more different paths than anchors, these become anchors themselves.
         """
         generator = torch.Generator().manual_seed(seed)
-        sample = paths[torch.randperm(len(paths), generator=generator)[:max_paths]]
+        order = torch.randperm(len(paths), generator=generator)[:max_paths]
+        sample = paths[order.to(paths.device)]
         for layer, anchors in enumerate(self.anchors):
             features = x if layer == 0 else normalize(x)
-            points = torch.from_numpy(np.unique(features[sample].flatten(1).numpy(), axis=0))
+            points = torch.from_numpy(np.unique(features[sample].flatten(1).cpu().numpy(), axis=0))
             if len(points) > len(anchors):
                 clusters = KMeans(len(anchors), n_init=1, random_state=seed).fit(points.numpy())
                 points = torch.from_numpy(clusters.cluster_centers_).to(x.dtype)
-            anchors[: len(points)] = points.view(-1, *anchors.shape[1:])
+            anchors[: len(points)] = points.view(-1, *anchors.shape[1:]).to(anchors)
             x = self._layer(features, paths, anchors)
 
 
@@ -171,7 +172,7 @@ def find_paths(edge_index: Tensor, num_nodes: int, path_size: int, walks: bool =
         walks: whether nodes may repeat.
     """
     ptr = offsets(torch.bincount(edge_index[0], minlength=num_nodes))
-    paths = torch.arange(num_nodes).unsqueeze(1)
+    paths = torch.arange(num_nodes, device=edge_index.device).unsqueeze(1)
     for _ in range(path_size - 1):
         last = paths[:, -1]
         count = ptr[last + 1] - ptr[last]

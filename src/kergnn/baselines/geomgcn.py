@@ -95,7 +95,9 @@ class GeomGCN(nn.Module):
     def _neighborhoods(self, edge_index: Tensor, num_nodes: int) -> Neighborhoods:
         """Return the neighbourhoods; those of the edge index seen last are remembered."""
         if self._known is None or self._known[0] is not edge_index:
-            self._known = edge_index, neighbors(edge_index, num_nodes, self.num_neighbors)
+            found = neighbors(edge_index.cpu(), num_nodes, self.num_neighbors)
+            parts = (found.edge_index, found.relation, found.weight)
+            self._known = edge_index, Neighborhoods(*(part.to(edge_index.device) for part in parts))
         return self._known[1]
 
 

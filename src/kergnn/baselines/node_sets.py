@@ -45,9 +45,11 @@ def node_sets(edge_index: Tensor, batch: Tensor, size: int, connected: bool = Fa
             rows, third = _neighbors(members[:, 0], ptr, edge_index[1])
             members = torch.cat([members[rows], third.unsqueeze(1)], dim=1)
             members = members[members[:, 1] != members[:, 2]]
-        codes = torch.from_numpy(np.unique(_codes(members, num_nodes).numpy()))
+        codes = torch.from_numpy(np.unique(_codes(members, num_nodes).cpu().numpy()))
+        codes = codes.to(batch.device)
     else:
-        members, stop = torch.arange(num_nodes).unsqueeze(1), torch.bincount(batch).cumsum(0)
+        members = torch.arange(num_nodes, device=batch.device).unsqueeze(1)
+        stop = torch.bincount(batch).cumsum(0)
         for _ in range(size - 1):
             last = members[:, -1]
             count = stop[batch[last]] - last - 1
@@ -59,7 +61,7 @@ def node_sets(edge_index: Tensor, batch: Tensor, size: int, connected: bool = Fa
 
     edge_codes = edge_index[0] * num_nodes + edge_index[1]
     num_edges = torch.zeros_like(codes)
-    edges = [torch.zeros(2, 0, dtype=torch.long)]
+    edges = [edge_index.new_zeros(2, 0)]
     for i in range(size):
         rest = torch.cat([members[:, :i], members[:, i + 1 :]], dim=1)
         for j in range(i):
@@ -83,7 +85,7 @@ def _codes(members: Tensor, num_nodes: int) -> Tensor:
 def _neighbors(nodes: Tensor, ptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
     """Return all neighbours of all ``nodes``, and the position in ``nodes`` each belongs to."""
     count = ptr[nodes + 1] - ptr[nodes]
-    rows = torch.arange(len(nodes)).repeat_interleave(count)
+    rows = torch.arange(len(nodes), device=nodes.device).repeat_interleave(count)
     return rows, col[ranges(ptr[nodes], count)]
 
 

@@ -23,6 +23,8 @@ class Baseline:
         paper: authors and place.
         summary: what it does, in one line.
         edges: whether it takes features of the edges.
+        counts: whether it is a kernel that counts equal labels, whatever they are.
+        degrees: the recipe for sets without labels and attributes.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Baseline:
     paper: str
     summary: str
     edges: bool = False
+    counts: bool = False
+    degrees: str = "degree"
 
     def load(self) -> Callable[..., Any]:
         """Import and return the class of the network or the function of the kernel."""
@@ -129,6 +133,7 @@ _ALL = [
         "kernel",
         "Borgwardt and Kriegel, ICDM 2005",
         "counts pairs of nodes at the same distance",
+        counts=True,
     ),
     Baseline(
         "pk",
@@ -137,6 +142,7 @@ _ALL = [
         "kernel",
         "Neumann et al., Machine Learning 2016",
         "counts nodes around which labels spread alike",
+        counts=True,
     ),
     Baseline(
         "wl",
@@ -145,6 +151,7 @@ _ALL = [
         "kernel",
         "Shervashidze et al., JMLR 2011",
         "counts nodes with the same Weisfeiler-Lehman colour",
+        counts=True,
     ),
     Baseline(
         "gntk",
@@ -153,6 +160,7 @@ _ALL = [
         "kernel",
         "Du et al., NeurIPS 2019",
         "the kernel of an infinitely wide graph network",
+        degrees="onehot-degree",  # the angle between two degrees is zero
     ),
     Baseline(
         "gckn-unsupervised",

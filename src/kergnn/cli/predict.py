@@ -16,7 +16,7 @@ def predict(
     input: Annotated[str, typer.Argument(help="A JSON-lines file, a TU folder or a named set.")],
     out: Annotated[Path | None, typer.Option(help="CSV file; by default standard output.")] = None,
     unknown: Annotated[
-        str, typer.Option(help="Node labels the model does not know: error, or zeros.")
+        str, typer.Option(help="Labels the model does not know: error, or zeros.")
     ] = "error",
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
 ) -> None:

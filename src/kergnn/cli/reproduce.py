@@ -26,9 +26,10 @@ def reproduce(
     """Train a stored fold again and compare every digit.
 
     Takes the evaluation that kergnn table shows and trains the selected configuration of a fold
-    with the stored seeds; the store is not changed. The exit code is 0 only if test accuracy,
-    selected epoch, and all predicted classes and probabilities are the same. Otherwise a line tells
-    what is not as it was: versions, the source code of this package, the processor.
+    with the stored seeds; the store is not changed. The exit code is 0 only if all figures of test,
+    validation and epochs, and all predicted classes and probabilities are the same, to the digits
+    that are stored. Otherwise a line tells what is not as it was: versions, the source code of this
+    package, the processor.
     """
     from rich.console import Console
     from rich.table import Table
@@ -48,7 +49,8 @@ def reproduce(
         number = "all" if row.run is None else str(row.run)
         table.add_row(number, row.figure, row.stored, row.again, "yes" if row.equal else "NO")
     console.print(table)
-    name = f"fold {found.fold} of {model} on {found.dataset}"
+    part = "" if run is None else f"run {run} of "
+    name = f"{part}fold {found.fold} of {model} on {found.dataset}"
     if not found.equal:
         reasons = "; ".join(found.changed) or "versions, source and processor are as they were"
         typer.echo(f"kergnn: {name} is not what is stored: {reasons}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ def edge_features(names: EdgeNames, graphs: GraphSet, unknown: str) -> Tensor | 
     """Return one-hot features (E', e) of ``graphs.simple_edges``, or none if there are no names.
 
     An edge without a value has zeros; so has one with an unknown value where ``unknown`` is
-    ``"zeros"`` and not ``"error"``.
+    ``"zeros"`` and not ``"error"``, with a warning.
     """
     if not names:
         return None
@@ -38,13 +39,20 @@ def edge_features(names: EdgeNames, graphs: GraphSet, unknown: str) -> Tensor | 
         given = [None if v is None else str(v) for v in values[entries].tolist()]
         position: dict[str | None, int] = {value: i for i, value in enumerate(known, start=1)}
         strange = {value for value in given if value not in position and value is not None}
-        if unknown == "error" and name not in graphs.edge_values and len(entries):
-            raise DataError(f"{graphs.name} has no {name!r} of edges, which the model needs")
-        if unknown == "error" and strange:
-            raise DataError(
+        if name not in graphs.edge_values and len(entries):
+            _complain(unknown, f"{graphs.name} has no {name!r} of edges, which the model needs")
+        elif strange:
+            _complain(
+                unknown,
                 f"{graphs.name} has edges with {name} {min(strange)!r}, which the model does "
-                f"not know; it knows {', '.join(known)}"
+                f"not know; it knows {', '.join(known)}",
             )
         column = torch.tensor([position.get(value, 0) for value in given], dtype=torch.long)
         made.append(one_hot(column, len(known) + 1)[:, 1:].float())
     return torch.cat(made, dim=1)
+
+
+def _complain(unknown: str, message: str) -> None:
+    if unknown == "error":
+        raise DataError(message)
+    warnings.warn(message, stacklevel=4)

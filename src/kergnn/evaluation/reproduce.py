@@ -103,8 +103,7 @@ def reproduce(
             pairs[number] = stored, run_trial(trial, mirror, count, Path(kernels), progress)
     rows = [row for number, pair in pairs.items() for row in _compare(number, *pair)]
     if run is None:
-        again = mean_figures([new["test"] for _, new in pairs.values()])
-        rows.append(_row(None, "test accuracy", stored_fold["test"]["accuracy"], again["accuracy"]))
+        rows += _compare_fold(stored_fold, [new for _, new in pairs.values()])
     changed = dict.fromkeys(text for pair in pairs.values() for text in _changes(*pair))
     return Reproduction(record["dataset"], fold, tuple(rows), tuple(changed))
 
@@ -136,8 +135,8 @@ def _find_fold(record: Record, number: int) -> Record:
     if number not in folds:
         known = ", ".join(map(str, folds)) or "none"
         raise ConfigError(f"fold is {number}: {name} has the folds {known}")
-    if folds[number]["status"] != "done":
-        raise ConfigError(f"fold is {number}: in {name} it is not finished")
+    if (status := folds[number]["status"]) != "done":
+        raise ConfigError(f"fold is {number}: in {name} it is {status!r} and has no test accuracy")
     return folds[number]
 
 
@@ -158,21 +157,46 @@ def _trial(stored: Record, dataset: str) -> Trial:
 
 def _compare(run: int, stored: Record, again: Record) -> list[Row]:
     rows = [_row(run, "test accuracy", stored["test"]["accuracy"], again["test"]["accuracy"])]
+    rows.append(_row_of_all(run, "test figures", stored["test"], again["test"]))
     if "best_epoch" in again:  # a support vector machine has no epochs
         rows.append(_row(run, "selected epoch", stored["best_epoch"], again["best_epoch"]))
-    equal = stored["validation"] == again["validation"]
-    rows.append(Row(run, "validation figures", "all", "the same" if equal else "others", equal))
+        rows.append(_row_of_all(run, "figures by epoch", stored["history"], again["history"]))
+    rows.append(_row_of_all(run, "validation figures", stored["validation"], again["validation"]))
     before, now = stored["predictions"], again["predictions"]
-    for figure, key in (("predicted classes", "predicted"), ("probabilities", "probabilities")):
+    for figure, key in (
+        ("true classes", "true"),
+        ("predicted classes", "predicted"),
+        ("probabilities", "probabilities"),
+    ):
         rows.append(_row_of_many(run, figure, before[key], now[key]))
     return rows
+
+
+def _compare_fold(stored: Record, again: list[Record]) -> list[Row]:
+    """Compare what the evaluation tells of the fold with all of its runs."""
+    test = mean_figures([record["test"] for record in again])
+    return [
+        _row(None, "test accuracy", stored["test"]["accuracy"], test["accuracy"]),
+        _row_of_all(None, "test figures", stored["test"], test),
+        _row_of_many(
+            None,
+            "test accuracies",
+            stored["accuracies"],
+            [record["test"]["accuracy"] for record in again],
+        ),
+    ]
 
 
 def _row(run: int | None, figure: str, stored: Any, again: Any) -> Row:
     return Row(run, figure, repr(stored), repr(again), stored == again)
 
 
-def _row_of_many(run: int, figure: str, stored: list[Any], again: list[Any]) -> Row:
+def _row_of_all(run: int | None, figure: str, stored: Record, again: Record) -> Row:
+    same = sum(stored.get(name) == value for name, value in again.items())
+    return Row(run, figure, str(len(stored)), f"{same} the same", stored == again)
+
+
+def _row_of_many(run: int | None, figure: str, stored: list[Any], again: list[Any]) -> Row:
     same = sum(a == b for a, b in zip(stored, again, strict=False))
     return Row(run, figure, str(len(stored)), f"{same} the same", stored == again)
 
@@ -187,7 +211,8 @@ def _changes(stored: Record, again: Record) -> list[str]:
     ]
     texts += [f"{name} was {before[name]} and is missing" for name in before if name not in now]
     untold = [name for name in now if before.get(name) is None]
-    return [*texts, *([f"the record does not tell its {' and '.join(untold)}"] if untold else [])]
+    here = " and ".join(f"{name} ({now[name]} here)" for name in untold)
+    return [*texts, *([f"the record does not tell its {here}"] if untold else [])]
 
 
 def _surroundings(record: Record) -> Record:

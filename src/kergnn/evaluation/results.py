@@ -98,27 +98,30 @@ def stored_results(store: ResultStore) -> list[Result]:
     the others.
     """
     found: dict[tuple[str, str, str], list[Record]] = {}
-    versions: dict[str, set[str]] = {}
     for record in store.evaluations():
-        # Without that of the edges, at which only some models look.
-        name, fingerprint = record["dataset"], record["fingerprint"].partition("-")[0]
-        found.setdefault((name, fingerprint, record["model"]), []).append(record)
-        versions.setdefault(name, set()).add(fingerprint)
+        key = (record["dataset"], record["fingerprint"], record["model"])
+        found.setdefault(key, []).append(record)
     chosen = {key: sorted(records, key=_rank)[-1] for key, records in found.items()}
     results = []
     for (name, fingerprint, model), record in chosen.items():
-        same = [r for (n, f, _), r in chosen.items() if (n, f) == (name, fingerprint)]
+        graphs, _, edges = fingerprint.partition("-")
+        # Only some models look at the values of edges, and have a second part for them.
+        alike = {key: r for key, r in chosen.items() if key[0] == name}
+        same = {key: r for key, r in alike.items() if key[1].partition("-")[0] == graphs}
+        # Data that only share their name are different sets.
+        shown = name if len(same) == len(alike) else f"{name} {graphs[:6]}"
+        if sum(key[2] == model for key in same) > 1:
+            shown = f"{shown} {edges[:6]}"
         result = Result(
             record["task"],
-            # Data that only share their name are different sets.
-            name if len(versions[name]) == 1 else f"{name} {fingerprint[:6]}",
+            shown,
             model,
             record["mean"],
             record["std"],
             record["folds_done"],
             note=_note(record, len(found[name, fingerprint, model]) - 1),
             record=record,
-            comparison=_comparison(record, same),
+            comparison=_comparison(record, list(same.values())),
         )
         results.append(result)
     return results

@@ -67,7 +67,7 @@ def shipped_config(dataset: str, model: str) -> Path:
     folder = Path(str(files("kergnn").joinpath("configs", "selected")))
     known = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     stem = _stem(dataset, model)
-    if stem not in known:
+    if stem not in known or Path(dataset).exists():  # data of one's own, whatever they are called
         raise ConfigError(
             f"no selected configuration is shipped for {model} on {dataset}; "
             f"there are {', '.join(known)}"

@@ -122,13 +122,14 @@ def _details(results: Sequence[Result]) -> _Sheet:
 
 def _features(record: Record) -> str:
     """Tell the recipes that were selected, the most frequent first."""
-    counts = Counter(fold["config"]["features"] for fold in record["folds"] if "config" in fold)
+    configs = [fold["config"] for fold in record["folds"] if fold["config"]]
+    counts = Counter(config["features"] for config in configs)
     return ", ".join(recipe for recipe, _ in counts.most_common())
 
 
 def _time(record: Record) -> str:
     """Tell how long all trainings took together."""
-    minutes = record["measured"].get("seconds_of_all_trainings", 0) / 60
+    minutes = record["measured"]["seconds_of_all_trainings"] / 60
     return f"{minutes / 60:.1f} h" if minutes >= 60 else f"{minutes:.0f} min"
 
 

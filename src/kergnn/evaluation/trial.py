@@ -107,8 +107,8 @@ def run_trial(
 ) -> Record:
     """Train, and return the record of the trial.
 
-    Everything but ``measured`` is the same whenever and wherever the trial runs with the same
-    software and as many threads.
+    Everything but ``measured`` is the same whenever the trial runs with the same software and as
+    many threads on the same kind of processor.
 
     Args:
         trial: the trial.
@@ -209,7 +209,7 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
-        # A label that only the test part has is none.
+        # What only edges of the test part are is nothing.
         batches = make_batches(trial.config, graphs, features, ego, unknown="zeros")
         found |= _test(predict_probabilities(trainer.model, batches, split.test), graphs, split)
     return found, [row["seconds"] for row in state.history]
