@@ -6,7 +6,7 @@ from kergnn.data import load_graphs
 from kergnn.evaluation import SearchSpace, default_grid
 from kergnn.machines import _arguments
 from kergnn.models import build_model, model_info, model_names, unused_keys
-from kergnn.preparation import resolve_config
+from kergnn.preparation import check_config, resolve_config
 
 NETWORKS = [name for name in model_names() if model_info(name).kind != "kernel"]
 KERNELS = [name for name in model_names() if model_info(name).kind == "kernel"]
@@ -96,3 +96,20 @@ def test_settings_that_a_model_has_no_use_for_are_refused():
 def test_no_default_grid_has_settings_without_use(name):
     configs = SearchSpace.read(default_grid("anything", name)).grid(RunConfig(model=name))
     assert {key for config in configs for key in unused_keys(config)} == set()
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "message"),
+    [
+        ("gin", {"hidden_channels": -4}, "hidden_channels is -4"),
+        ("gin", {"dropout": 7.0}, "dropout is 7.0: it must be at least 0 and below 1"),
+        ("ecc", {"options.filter_channels": 0}, "filter_channels is 0"),
+        ("gntk", {"options.scale": "foo"}, "scale is 'foo'"),
+        ("wl", {"options.num_iterations": 0}, "num_iterations is 0"),
+        ("wl", {"options.C": -1.0}, "C is -1.0: it must be positive"),
+    ],
+)
+def test_wrong_values_are_found_before_the_first_training(model, values, message):
+    config = RunConfig(model=model).replace(values)
+    with pytest.raises(ValueError, match=message):
+        check_config(config, load_graphs("MUTAG"))

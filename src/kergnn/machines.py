@@ -74,9 +74,11 @@ def gram_matrix(
 
 
 def check_machine(config: RunConfig) -> None:
-    """Refuse options that the kernel or its machine does not take."""
-    _arguments(config)
+    """Refuse options that the kernel or its machine does not take, by using them on two edges."""
     KernelMachine(2, _price(config))
+    size, edges = torch.tensor([2, 2]), torch.tensor([[0, 2], [1, 3]])
+    graphs = GraphSet("two edges", "graph", size, edges, torch.tensor([0, 1]), ("a", "b"))
+    gram_matrix(config, graphs, torch.ones(4, 1), torch.arange(2), folder=None)
 
 
 def fit_machine(config: RunConfig, K: Tensor, y: Tensor, num_classes: int) -> KernelMachine:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from kergnn._checks import check_integer
 from kergnn.baselines import baseline_names, get_baseline
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import GraphSet, default_recipe
@@ -76,7 +77,7 @@ def model_info(name: str) -> ModelInfo:
             "filters are small trainable graphs, compared with ego-graphs by a kernel",
         )
     if name not in baseline_names():
-        close = difflib.get_close_matches(name, model_names(), n=1)
+        close = difflib.get_close_matches(name.lower(), model_names(), n=1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise ConfigError(f"model is {name!r}{hint}: it must be one of {', '.join(model_names())}")
     known = get_baseline(name)
@@ -113,6 +114,9 @@ def build_model(
     if task not in info.tasks:
         raise ConfigError(f"model is {info.name!r}: it classifies {info.tasks[0]}s, not {task}s")
     torch.manual_seed(config.seed)
+    check_integer("hidden_channels", config.hidden_channels, minimum=1)
+    if not 0 <= (config.dropout or 0.0) < 1:
+        raise ConfigError(f"dropout is {config.dropout}: it must be at least 0 and below 1")
     if info.kind == "network":
         constructor = get_baseline(info.name).load()
         known = set(inspect.signature(constructor).parameters)

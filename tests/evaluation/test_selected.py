@@ -103,5 +103,5 @@ def test_data_of_ones_own_have_no_shipped_file_whatever_they_are_called(tmp_path
 
 def test_a_set_without_a_shipped_file_is_named():
     for dataset, model in (("nowhere", "kergnn"), ("../mutag", "kergnn"), ("MUTAG", "gin")):
-        with pytest.raises(ConfigError, match=f"shipped for {model} on {dataset}; there are "):
+        with pytest.raises(ConfigError, match=f"shipped for {model} on {dataset}; there are those"):
             shipped_config(dataset, model)

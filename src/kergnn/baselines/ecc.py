@@ -53,6 +53,7 @@ class ECC(nn.Module):
         super().__init__()
         num_layers = check_integer("num_layers", num_layers, minimum=1)
         self.edge_channels = check_integer("edge_channels", edge_channels, minimum=1)
+        check_integer("filter_channels", filter_channels, minimum=1)
         self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
         for width in [in_channels] + [hidden_channels] * (num_layers - 1):
             self.convs.append(ECConv(width, hidden_channels, edge_channels, filter_channels))

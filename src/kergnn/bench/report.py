@@ -28,7 +28,8 @@ def format_tables(record: dict[str, Any]) -> list[Table]:
 def _epochs(record: dict[str, Any]) -> Table:
     return _by_contender(
         record,
-        "Training epoch (median seconds; ratio to PyG's GIN of the same depth)",
+        "Training epoch, or Gram matrix and machine of a kernel "
+        "(median seconds; ratio to PyG's GIN of the same depth)",
         lambda found, _: f"{found['median_seconds']:.3f} ({found['ratio_to_gin']:.2f})",
     )
 

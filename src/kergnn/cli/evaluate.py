@@ -50,7 +50,9 @@ def evaluate(
         bool,
         typer.Option("--select-only", help="Show validation scores; leave the test parts alone."),
     ] = False,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Largest number of epochs, of networks.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of a trial.")] = 1,
     set_: Annotated[
@@ -85,10 +87,12 @@ def evaluate(
         make_plan,
     )
     from kergnn.evaluation import evaluate as run_evaluation
+    from kergnn.models import model_info
 
     space = default_space(dataset, model) if grid is None else SearchSpace.read(grid)
     fixed = dict(map(parse_assignment, set_ or []))
-    fixed |= {} if epochs is None else {"epochs": epochs}
+    if epochs is not None and model_info(model).kind != "kernel":  # which has no epochs to limit
+        fixed["epochs"] = epochs
     space = space.fixed(fixed)
     if ray_address is not None and executor not in (None, "ray"):
         raise ConfigError(f"--ray-address needs --executor ray, not {executor}")

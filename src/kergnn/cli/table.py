@@ -69,6 +69,8 @@ def table(
         results = [result for result in results if result.dataset in wanted]
     if not store.is_dir():
         typer.echo(f"kergnn: no folder {store} here: only what the paper has", err=True)
+    elif all(result.published for result in results):
+        typer.echo(f"kergnn: {store}: no results here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
     if configs is not None:
@@ -81,6 +83,7 @@ def table(
     text = format_table(shown, format_, with_details=not summary)
     if out is not None:
         write_atomic(out, text.encode())
+        typer.echo(f"{out} written")
     elif configs is None:
         typer.echo(text, nl=False)
     if plot is not None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from scipy import stats
 
+from kergnn.config import RunConfig
 from kergnn.data import NUM_SPLITS
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Record
@@ -23,6 +24,10 @@ SOURCE = "Feng, You, Wang, Tassiulas: KerGNNs, AAAI 2022 (arXiv 2201.00491)"
 
 # Size of the test part over that of the rest: ten folds, or 20 % of the nodes.
 _TEST_RATIO = {"graph": 1 / 9, "node": 1 / 4}
+
+
+# Settings that no result needs to be told of: the protocol's, and what depends on the data.
+_TOLD_ELSEWHERE = ("dataset", "task", "model", "features", "fold", "seed", "epochs", "splits")
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,19 @@ def selected_values(record: Record) -> str:
         chosen = ", ".join(f"{value} ({count})" for value, count in counts.most_common())
         parts.append(f"{key}: {chosen}")
     return "; ".join(parts)
+
+
+def fixed_values(record: Record) -> str:
+    """Tell what was neither searched nor left as it is by default, and the same in all folds."""
+    configs = [fold["config"] for fold in record["folds"] if fold["config"]]
+    defaults = RunConfig().to_dict()
+    known = {*record["searched"], *_TOLD_ELSEWHERE}
+    parts = []
+    for key, value in (configs[0] if configs else {}).items():
+        alike = all(config.get(key) == value for config in configs)
+        if alike and key not in known and value != defaults.get(key):
+            parts.append(f"{key} = {value}")
+    return ", ".join(parts)
 
 
 def max_epochs(record: Record) -> int:

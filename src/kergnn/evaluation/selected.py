@@ -69,8 +69,8 @@ def shipped_config(dataset: str, model: str) -> Path:
     stem = _stem(dataset, model)
     if stem not in known or Path(dataset).exists():  # data of one's own, whatever they are called
         raise ConfigError(
-            f"no selected configuration is shipped for {model} on {dataset}; "
-            f"there are {', '.join(known)}"
+            f"no selected configuration is shipped for {model} on {dataset}; there are those of "
+            f"kergnn on {', '.join(known)}, and kergnn table --configs writes others"
         )
     return known[stem]
 

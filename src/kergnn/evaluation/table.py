@@ -18,6 +18,7 @@ from kergnn.evaluation.results import (
     Comparison,
     Result,
     counted,
+    fixed_values,
     max_epochs,
     selected_values,
 )
@@ -97,7 +98,7 @@ def _details(results: Sequence[Result]) -> _Sheet:
     rows = []
     for result in results:
         record, comparison = result.record, result.comparison
-        versus = "none in the store"
+        versus = "no other has two of these folds"
         if comparison is not None:
             versus = (
                 f"{100 * comparison.difference:+.1f} to {comparison.model}, "
@@ -111,7 +112,7 @@ def _details(results: Sequence[Result]) -> _Sheet:
                 str(result.folds),
                 _features(record),
                 _effort(record),
-                selected_values(record),
+                "; ".join(filter(None, [selected_values(record), fixed_values(record)])),
                 _time(record),
                 versus,
                 result.note,
