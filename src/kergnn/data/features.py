@@ -121,8 +121,8 @@ class Features:
 
         Args:
             graphs: the graphs.
-            unknown: what to do with a node label that the training part did not have: ``"error"``,
-                or ``"zeros"`` for a node without this label.
+            unknown: what to do with a node label that the fitted set did not have: ``"error"``, or
+                ``"zeros"`` for a node without this label, with a warning.
         """
         check_choice("unknown", unknown, UNKNOWN)
         if graphs.num_nodes == 0:  # of what, nobody knows
