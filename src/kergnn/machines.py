@@ -47,9 +47,8 @@ def gram_matrix(
         progress: called with the work done and the work there is, if there is any.
     """
     function = get_baseline(config.model).load()
-    signature = inspect.signature(function)
     arguments = _arguments(config)
-    fitted = {"train": train} if "train" in signature.parameters else {}
+    fitted = {"train": train} if is_fitted(config.model) else {}
 
     def compute() -> Tensor:
         return torch.from_numpy(function(graphs, x, **arguments, **fitted, progress=progress))
@@ -71,6 +70,11 @@ def gram_matrix(
         with suppress(OSError):  # a full disk only costs the time to compute it again
             save_tensors(path, {"gram": matrix}, {"arguments": arguments})
     return matrix
+
+
+def is_fitted(model: str) -> bool:
+    """Return whether a kernel is fitted to training graphs, so that every split has a matrix."""
+    return "train" in inspect.signature(get_baseline(model).load()).parameters
 
 
 def check_machine(config: RunConfig) -> None:

@@ -8,13 +8,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from kergnn.config import ConfigError
 from kergnn.data import get_split, load_graphs
-from kergnn.evaluation import Limits, ResultStore, evaluate, make_executor
+from kergnn.evaluation import (
+    Limits,
+    ResultStore,
+    SearchSpace,
+    evaluate,
+    make_executor,
+    make_plan,
+)
 from kergnn.evaluation.executors import Outcome, SerialExecutor
+from kergnn.evaluation.executors.processes import ProcessExecutor, _Worker
 
 
 class Counting(SerialExecutor):
@@ -276,6 +285,48 @@ def test_memory_is_limited_too(small_plan, store):
     executor = make_executor("processes", 1, limits=Limits(memory=10**7))
     record = evaluate(small_plan(folds=1, repeats=1, num_layers=[1, 2]), store, executor)
     assert (record["folds_failed"], record["trials_out_of_resources"]) == (1, 2)
+
+
+@pytest.mark.parametrize(("told", "begun"), [("Gram: 3 %", 1), ("Gram: 100 %", 3), ("", 3)])
+def test_a_gram_matrix_that_is_too_much_is_tried_once(told, begun, monkeypatch):
+    """Of three prices and two folds; a machine that is too slow tells nothing of other prices."""
+    space = SearchSpace.from_values({"options": {"C": [0.1, 1.0], "scale": ["degree", "uniform"]}})
+    plan = make_plan("MUTAG", space, model="gntk", folds=2, repeats=1)
+    cheap, other, dear, _ = (plan.folds[0].trial(config, seed=0) for config in plan.configs)
+    elsewhere = plan.folds[1].trial(plan.configs[2], seed=1)
+    assert cheap.gram_key == dear.gram_key == elsewhere.gram_key != other.gram_key
+    executor = ProcessExecutor(limits=Limits(seconds=1))
+    started = []
+
+    def worker():
+        process = SimpleNamespace(pid=os.getpid(), kill=list, join=list, is_alive=lambda: True)
+        connection = SimpleNamespace(send=lambda trial: started.append(trial), close=list)
+        executor._pool.append(_Worker(process, connection))
+        return executor._pool[-1]
+
+    monkeypatch.setattr(executor, "_new_worker", worker)
+    executor.start()
+    for trial in (cheap, dear, elsewhere):
+        executor.submit(trial)
+        if started and started[-1] is trial:
+            busy = executor._pool[-1]
+            busy.started, busy.told = 0.0, told
+            outcome = executor._end(busy, "out of resources: more than 1 s")
+        else:
+            outcome = executor.wait()
+        assert (outcome.trial, outcome.record) == (trial, None)
+        assert outcome.error == "out of resources: more than 1 s"
+    assert len(started) == begun
+    executor.submit(other)
+    assert started[-1] is other
+
+
+def test_networks_and_fitted_kernels_share_no_gram_matrix(small_plan):
+    assert small_plan().folds[0].trial(small_plan().configs[0], seed=0).gram_key is None
+    space = SearchSpace.from_values({"options": {"path_size": 3}})
+    plan = make_plan("MUTAG", space, model="gckn-unsupervised", folds=2, repeats=1)
+    first, second = (fold.trial(plan.configs[0], seed=0).gram_key for fold in plan.folds)
+    assert first != second
 
 
 def test_executors_that_cannot_be_are_refused():

@@ -27,7 +27,17 @@ _TEST_RATIO = {"graph": 1 / 9, "node": 1 / 4}
 
 
 # Settings that no result needs to be told of: the protocol's, and what depends on the data.
-_TOLD_ELSEWHERE = ("dataset", "task", "model", "features", "fold", "seed", "epochs", "splits")
+_TOLD_ELSEWHERE = (
+    "dataset",
+    "task",
+    "model",
+    "features",
+    "fold",
+    "seed",
+    "epochs",
+    "splits",
+    "input_channels",
+)
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,10 @@ def selected_values(record: Record) -> str:
 def fixed_values(record: Record) -> str:
     """Tell what was neither searched nor left as it is by default, and the same in all folds."""
     configs = [fold["config"] for fold in record["folds"] if fold["config"]]
-    defaults = RunConfig().to_dict()
+    dropout = {"dropout": 0.2, "input_dropout": 0.0}
+    if record["task"] == "node":
+        dropout = {"dropout": 0.5, "input_dropout": 0.5}
+    defaults = RunConfig().to_dict() | dropout
     known = {*record["searched"], *_TOLD_ELSEWHERE}
     parts = []
     for key, value in (configs[0] if configs else {}).items():

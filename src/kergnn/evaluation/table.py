@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import html
 import io
+import itertools
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from kergnn.evaluation.results import (
 )
 from kergnn.evaluation.trial import Record
 
+_WIDEST = 40  # of a cell of text, in characters
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
 
 
@@ -188,7 +191,7 @@ def _text(sheets: Sequence[_Sheet]) -> str:
             [f"{cell}*" if (i, j) in sheet.bold else cell for j, cell in enumerate(row)]
             for i, row in enumerate(sheet.rows)
         ]
-        lines = [sheet.head, *marked]
+        lines = [line for row in [sheet.head, *marked] for line in _wrapped(row)]
         widths = [max(len(line[j]) for line in lines) for j in range(len(sheet.head))]
         texts = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -197,6 +200,12 @@ def _text(sheets: Sequence[_Sheet]) -> str:
         note = ["", "* the best of its column"] if sheet.bold else []
         parts.append("\n".join([sheet.title, "", *texts, *note]))
     return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(row: list[str]) -> list[list[str]]:
+    """Cut a row with long cells into several lines."""
+    cells = [textwrap.wrap(cell, _WIDEST) or [""] for cell in row]
+    return [list(line) for line in itertools.zip_longest(*cells, fillvalue="")]
 
 
 def _markdown(sheets: Sequence[_Sheet]) -> str:

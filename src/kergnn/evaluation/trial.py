@@ -26,7 +26,7 @@ from torch import Tensor
 
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
-from kergnn.machines import class_ranking, fit_machine, gram_matrix
+from kergnn.machines import class_ranking, fit_machine, gram_matrix, is_fitted
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
 from kergnn.prediction import log_loss, metrics, predict_probabilities
@@ -84,6 +84,15 @@ class Trial:
             "assess": self.assess,
         }
         return hash_json(content)[:24]
+
+    @property
+    def gram_key(self) -> str | None:
+        """What decides the Gram matrix of a kernel, which has many prices C; None for a network."""
+        if model_info(self.config.model).kind != "kernel":
+            return None
+        values = {k: v for k, v in settings(self.config).items() if k not in ("options.C", "seed")}
+        part = self.split_hash if is_fitted(self.config.model) else None
+        return hash_json([values, self.fingerprint, part])
 
     @property
     def public_config(self) -> RunConfig:

@@ -7,9 +7,10 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -27,10 +28,13 @@ class _Worker:
     connection: Connection
     trial: Trial | None = None
     started: float | None = None  # None until it has loaded all and begins
+    told: str = ""  # how far it is
 
 
 class ProcessExecutor(Executor):
     """Worker processes on this machine, which end with it.
+
+    Trials that wait for a Gram matrix which has exceeded a limit before are not begun.
 
     Args:
         workers: number of trials that run at the same time.
@@ -53,18 +57,26 @@ class ProcessExecutor(Executor):
         """Begin without workers; they are started when they are needed."""
         self._context = multiprocessing.get_context("spawn")
         self._pool: list[_Worker] = []
+        self._hopeless: dict[str, Outcome] = {}  # by what decides a Gram matrix
+        self._ended: deque[Outcome] = deque()
 
     def submit(self, trial: Trial) -> None:
         """Give the trial to a worker that is free, or to a new one."""
+        known = self._hopeless.get(trial.gram_key or "")
+        if known is not None:
+            self._ended.append(replace(known, trial=trial))
+            return
         for dead in [w for w in self._pool if w.trial is None and not w.process.is_alive()]:
             self._remove(dead)
         worker = next((w for w in self._pool if w.trial is None), None) or self._new_worker()
-        worker.trial, worker.started = trial, None
+        worker.trial, worker.started, worker.told = trial, None, ""
         with suppress(OSError):  # if it died while it was idle, wait() finds out
             worker.connection.send(trial)
 
     def wait(self) -> Outcome:
         """Wait for the first worker that answers, dies or exceeds a limit."""
+        if self._ended:
+            return self._ended.popleft()
         busy = [worker for worker in self._pool if worker.trial is not None]
         while True:
             poll = _POLL_SECONDS if self.limits else None
@@ -89,6 +101,7 @@ class ProcessExecutor(Executor):
                 return None
             if isinstance(message, str):
                 self.progress(message)
+                worker.told = message
                 return None
             worker.trial = None
             return Outcome(trial, *message)
@@ -107,7 +120,10 @@ class ProcessExecutor(Executor):
         }
         worker.process.kill()
         self._remove(worker)
-        return Outcome(worker.trial, None, reason, reached)
+        outcome = Outcome(worker.trial, None, reason, reached)
+        if worker.trial.gram_key and worker.told and not worker.told.endswith(" 100 %"):
+            self._hopeless[worker.trial.gram_key] = outcome
+        return outcome
 
     def _remove(self, worker: _Worker) -> None:
         worker.process.join()
