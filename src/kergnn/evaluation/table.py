@@ -26,7 +26,7 @@ from kergnn.evaluation.results import (
 )
 from kergnn.evaluation.trial import Record
 
-_WIDEST = 40  # of a cell of text, in characters
+_WIDEST = 44  # of a cell of text, in characters
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
 
 
