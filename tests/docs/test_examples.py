@@ -20,6 +20,7 @@ def test_a_script_is_short_and_says_what_it_does(path):
     assert f"`{path.name}`" in (ROOT / "docs/guide/examples.md").read_text()
 
 
+@pytest.mark.filterwarnings("ignore:graphs have attributes of edges")  # the bonds of MUTAG
 def test_the_notebook_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     notebook = json.loads((ROOT / "examples/tour.ipynb").read_text())

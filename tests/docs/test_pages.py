@@ -24,6 +24,7 @@ def _own_folder_and_kernels(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.* has node label .*, which the model does not know")
+@pytest.mark.filterwarnings("ignore:graphs have attributes of edges")  # the bonds of MUTAG
 @pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_runs_as_written(page):
     names, missing = run_page(page, RUN.get(page))

@@ -69,7 +69,7 @@ def table(
         results = [result for result in results if result.dataset in wanted]
     if not store.is_dir():
         typer.echo(f"kergnn: no folder {store} here: only what the paper has", err=True)
-    elif all(result.published for result in results):
+    elif results and all(result.published for result in results):
         typer.echo(f"kergnn: {store}: no results here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")

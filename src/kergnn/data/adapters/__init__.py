@@ -135,7 +135,7 @@ def _read(
     else:
         records = [read_matrix(item, f"graphs[{i}]") for i, item in enumerate(items)]
     check_alike(records)
-    if kind != "a molecule":
+    if kind not in ("a molecule", "a GraphSet"):  # of these it is known what they have
         warn_unused(records)
     return records
 

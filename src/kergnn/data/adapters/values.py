@@ -123,7 +123,10 @@ def warn_unused(records: Sequence[GraphRecord]) -> None:
 @cache  # once a process: a cross-validation reads the same graphs again and again
 def _warn_once(names: str) -> None:
     frame, level = sys._getframe(), 1
-    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("kergnn", "sklearn"):
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in (
+        "kergnn",
+        "sklearn",
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(
         f"graphs have attributes of edges ({names}): they are kept, but models and kernels do not "
