@@ -106,6 +106,7 @@ def test_strange_labels_count_in_what_a_graph_is_divided_by():
 
 
 @pytest.mark.filterwarnings("ignore:.*which the model does not know")  # rare atoms
+@pytest.mark.filterwarnings("ignore:graphs have attributes of edges")  # the bonds of MUTAG
 def test_with_a_support_vector_machine():
     mutag = load_graphs("MUTAG").select(torch.arange(100))
     y = mutag.y.numpy()
