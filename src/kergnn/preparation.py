@@ -134,7 +134,7 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
         raise ConfigError(
             f"task is {config.task!r}, but {graphs.name} has classes for {graphs.task}s"
         )
-    path, node = Path(config.dataset), graphs.task == "node"
+    path = Path(config.dataset)
     info = model_info(config.model)
     if graphs.task not in info.tasks:
         raise ConfigError(
@@ -145,11 +145,7 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
     # The largest degree is nothing that may be known of the test part: always wide.
     names = Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names
     wide = len(names) > 100 or "onehot-degree" in features.split("+")
-    chosen: dict[str, Any] = {
-        "input_channels": 64 if wide else 0,
-        "dropout": 0.5 if node else 0.2,
-        "input_dropout": 0.5 if node else 0.0,
-    }
+    chosen: dict[str, Any] = {"input_channels": 64 if wide else 0, **default_dropout(graphs.task)}
     ignored = [
         key
         for key in unused_keys(config)
@@ -166,6 +162,13 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             **{key: value for key, value in chosen.items() if getattr(config, key) is None},
         }
     )
+
+
+def default_dropout(task: str) -> dict[str, float]:
+    """Return what is dropped by default."""
+    if task == "node":
+        return {"dropout": 0.5, "input_dropout": 0.5}
+    return {"dropout": 0.2, "input_dropout": 0.0}
 
 
 def check_config(config: RunConfig, graphs: GraphSet) -> None:

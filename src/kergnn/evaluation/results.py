@@ -18,6 +18,7 @@ from kergnn.config import RunConfig
 from kergnn.data import NUM_SPLITS
 from kergnn.evaluation.store import ResultStore
 from kergnn.evaluation.trial import Record
+from kergnn.preparation import default_dropout
 
 # Where published.csv is from.
 SOURCE = "Feng, You, Wang, Tassiulas: KerGNNs, AAAI 2022 (arXiv 2201.00491)"
@@ -177,10 +178,7 @@ def selected_values(record: Record) -> str:
 def fixed_values(record: Record) -> str:
     """Tell what was neither searched nor left as it is by default, and the same in all folds."""
     configs = [fold["config"] for fold in record["folds"] if fold["config"]]
-    dropout = {"dropout": 0.2, "input_dropout": 0.0}
-    if record["task"] == "node":
-        dropout = {"dropout": 0.5, "input_dropout": 0.5}
-    defaults = RunConfig().to_dict() | dropout
+    defaults = RunConfig().to_dict() | default_dropout(record["task"])
     known = {*record["searched"], *_TOLD_ELSEWHERE}
     parts = []
     for key, value in (configs[0] if configs else {}).items():
