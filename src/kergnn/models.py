@@ -114,10 +114,10 @@ def build_model(
     if task not in info.tasks:
         raise ConfigError(f"model is {info.name!r}: it classifies {info.tasks[0]}s, not {task}s")
     torch.manual_seed(config.seed)
-    check_integer("hidden_channels", config.hidden_channels, minimum=1)
-    if not 0 <= (config.dropout or 0.0) < 1:
-        raise ConfigError(f"dropout is {config.dropout}: it must be at least 0 and below 1")
     if info.kind == "network":
+        check_integer("hidden_channels", config.hidden_channels, minimum=1)
+        if not 0 <= (config.dropout or 0.0) < 1:
+            raise ConfigError(f"dropout is {config.dropout}: it must be at least 0 and below 1")
         constructor = get_baseline(info.name).load()
         known = set(inspect.signature(constructor).parameters)
         arguments = shared_arguments(config, known) | checked_options(config)
