@@ -71,7 +71,7 @@ def show_evaluation(record: Record, store: Path) -> None:
     if record["trials_out_of_resources"]:
         ended = counted(record["trials_out_of_resources"], "trial")
         console.print(f"{ended} out of resources, {folds} without a result")
-    console.print(f"kergnn table --store {store} shows it beside the others")
+    console.print(f"kergnn table --store {store} shows the most thorough evaluation of each model")
 
 
 def show_selection(record: Record, metric: str) -> None:
