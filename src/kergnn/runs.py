@@ -225,7 +225,7 @@ def _train(
         if trainer.state.epoch:
             save_checkpoint(out, trainer.state)
         raise
-    # What only edges of the test part are is nothing.
+    # A kind of edges that only the test part has is none: no filter has learned it.
     batches = make_batches(config, graphs, features, ego, unknown="zeros")
     return _finish(out, config, trainer, graphs, split, batches)
 

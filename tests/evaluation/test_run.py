@@ -289,7 +289,7 @@ def test_memory_is_limited_too(small_plan, store):
 
 @pytest.mark.parametrize(("told", "begun"), [("Gram: 3 %", 1), ("Gram: 100 %", 3), ("", 3)])
 def test_a_gram_matrix_that_is_too_much_is_tried_once(told, begun, monkeypatch):
-    """Of three prices and two folds; a machine that is too slow tells nothing of other prices."""
+    """Prices and folds share it; a machine that is too slow tells nothing of other prices."""
     space = SearchSpace.from_values({"options": {"C": [0.1, 1.0], "scale": ["degree", "uniform"]}})
     plan = make_plan("MUTAG", space, model="gntk", folds=2, repeats=1)
     cheap, other, dear, _ = (plan.folds[0].trial(config, seed=0) for config in plan.configs)

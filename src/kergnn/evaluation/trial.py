@@ -218,7 +218,7 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
-        # What only edges of the test part are is nothing.
+        # A kind of edges that only the test part has is none: no filter has learned it.
         batches = make_batches(trial.config, graphs, features, ego, unknown="zeros")
         found |= _test(predict_probabilities(trainer.model, batches, split.test), graphs, split)
     return found, [row["seconds"] for row in state.history]
