@@ -15,7 +15,8 @@ from kergnn.evaluation.results import (
     stored_results,
     summarized,
 )
-from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
+from kergnn.evaluation.sheets import STYLES
+from kergnn.evaluation.table import format_table, plot_accuracy
 
 MEASURED = {"seconds_of_all_trainings": 5400.0, "finished": "2026-01-01T00:00:00+00:00"}
 
@@ -197,6 +198,19 @@ def test_of_several_evaluations_the_most_thorough_counts_not_the_best(store):
     grown = evaluation(accuracies=[0.6] * 10, key="c", num_configs=5)
     (result,) = store(grown)
     assert result.mean == 0.6
+
+
+def test_evaluations_that_do_not_count_can_be_seen_and_are_called_so(tmp_path):
+    store = ResultStore(tmp_path)
+    store.add_evaluation(evaluation(accuracies=[0.7] * 10, key="a"))
+    store.add_evaluation(evaluation(accuracies=[0.99], key="b"))
+    first, other = stored_results(store, every=True)
+    assert (first.mean, first.counts) == (0.7, True)
+    assert (other.mean, other.counts) == (0.99, False)
+    matrix, _, details = format_table([first, other]).partition("Measured here")
+    assert "99.0" not in matrix
+    assert "99.0" in details
+    assert "does not count" in details
 
 
 def test_a_quick_look_does_not_replace_a_whole_evaluation(store):

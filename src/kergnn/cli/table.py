@@ -26,6 +26,13 @@ def table(
     summary: Annotated[
         bool, typer.Option("--summary", help="Only KerGNN, below the best published.")
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all-evaluations",
+            help="Tell of all evaluations of a model on a set, not only of the one that counts.",
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     configs: Annotated[
         Path | None,
@@ -43,14 +50,16 @@ def table(
 
     Test accuracy in per cent, mean and standard deviation over the folds; below it what was
     selected, and a paired test against the best other model in the store. In CSV one row is one
-    model on one data set. --configs writes a file for every set whose ten folds are done, for
-    kergnn train --config.
+    model on one data set. Of several evaluations of a model on a set the most thorough counts,
+    never the best; --all-evaluations tells of the others. --configs writes a file for every set
+    whose ten folds are done, for kergnn train --config.
     """
     from kergnn.data.store import write_atomic
     from kergnn.evaluation import ResultStore
     from kergnn.evaluation.results import published_results, stored_results, summarized
     from kergnn.evaluation.selected import write_selected
-    from kergnn.evaluation.table import STYLES, format_table, plot_accuracy
+    from kergnn.evaluation.sheets import STYLES
+    from kergnn.evaluation.table import format_table, plot_accuracy
 
     styles = [*STYLES, "csv"]
     if format_ not in styles:
@@ -58,7 +67,8 @@ def table(
     named, store = store is not None, store or Path("results")
     if not store.is_dir() and (named or not published):
         raise ConfigError(f"{store}: no such folder; kergnn evaluate writes results")
-    results = [*(published_results() if published else []), *stored_results(ResultStore(store))]
+    stored = stored_results(ResultStore(store), every=every)
+    results = [*(published_results() if published else []), *stored]
     if datasets:
         known = {result.dataset.lower(): result.dataset for result in results}
         for name in datasets:
@@ -73,13 +83,14 @@ def table(
         typer.echo(f"kergnn: {store}: no results here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
+    counting = [result for result in results if result.counts]
     if configs is not None:
-        written = write_selected(results, configs, None if all_models else "kergnn")
+        written = write_selected(counting, configs, None if all_models else "kergnn")
         if not written:
             which = "" if all_models else " of kergnn"
             raise ConfigError(f"{store}: no evaluation{which} here has all ten folds")
         typer.echo("\n".join(f"{path} written" for path in written))
-    shown = summarized(results) if summary else results
+    shown = summarized(counting) if summary else results
     text = format_table(shown, format_, with_details=not summary)
     if out is not None:
         write_atomic(out, text.encode())
@@ -87,7 +98,7 @@ def table(
     elif configs is None:
         typer.echo(text, nl=False)
     if plot is not None:
-        picture = plot_accuracy(results)
+        picture = plot_accuracy(counting)
         if picture is None:
             raise ConfigError(f"{store}: nothing to plot, there are no measured results")
         write_atomic(plot, picture)

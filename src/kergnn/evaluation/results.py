@@ -73,6 +73,7 @@ class Result:
         note: remarks, such as OOR (out of resources) or failures.
         record: the evaluation, for a result of the store.
         comparison: the paired test, for a result of the store.
+        counts: whether it is the one that stands for this model on this set.
     """
 
     task: str
@@ -85,6 +86,7 @@ class Result:
     note: str = ""
     record: Record = field(default_factory=dict, repr=False)
     comparison: Comparison | None = None
+    counts: bool = True
 
 
 def published_results() -> list[Result]:
@@ -106,20 +108,26 @@ def published_results() -> list[Result]:
     ]
 
 
-def stored_results(store: ResultStore) -> list[Result]:
+def stored_results(store: ResultStore, every: bool = False) -> list[Result]:
     """Return one result for each data set and model.
 
     Of several evaluations of the same two the one with most folds counts, of those the one with
     most configurations, most epochs, and of those the newest; never the best. The note tells of
     the others.
+
+    Args:
+        store: the store.
+        every: whether to return the others as well, after the one that counts.
     """
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in store.evaluations():
         key = (record["dataset"], record["fingerprint"], record["model"])
         found.setdefault(key, []).append(record)
-    chosen = {key: sorted(records, key=_rank)[-1] for key, records in found.items()}
+    for records in found.values():
+        records.sort(key=_rank, reverse=True)
+    chosen = {key: records[0] for key, records in found.items()}
     results = []
-    for (name, fingerprint, model), record in chosen.items():
+    for (name, fingerprint, model), records in found.items():
         graphs, _, edges = fingerprint.partition("-")
         # Only some models look at the values of edges, and have a second part for them.
         alike = {key: r for key, r in chosen.items() if key[0] == name}
@@ -128,18 +136,21 @@ def stored_results(store: ResultStore) -> list[Result]:
         shown = name if len(same) == len(alike) else f"{name} {graphs[:6]}"
         if sum(key[2] == model for key in same) > 1:
             shown = f"{shown} {edges[:6]}"
-        result = Result(
-            record["task"],
-            shown,
-            model,
-            record["mean"],
-            record["std"],
-            record["folds_done"],
-            note=_note(record, len(found[name, fingerprint, model]) - 1),
-            record=record,
-            comparison=_comparison(record, list(same.values())),
-        )
-        results.append(result)
+        results += [
+            Result(
+                record["task"],
+                shown,
+                model,
+                record["mean"],
+                record["std"],
+                record["folds_done"],
+                note=_note(record, len(records) - 1, counts=record is records[0]),
+                record=record,
+                comparison=_comparison(record, list(same.values())),
+                counts=record is records[0],
+            )
+            for record in (records if every else records[:1])
+        ]
     return results
 
 
@@ -246,15 +257,15 @@ def _rank(record: Record) -> tuple[Any, ...]:
     return record["folds_done"], record["num_configs"], max_epochs(record), newest
 
 
-def _note(record: Record, others: int) -> str:
-    notes = []
+def _note(record: Record, others: int, counts: bool) -> str:
+    notes = [] if counts else ["does not count: another is more thorough, or newer"]
     if record["folds_failed"]:
         notes.append(f"{counted(record['folds_failed'], 'fold')} failed")
     if record["trials_failed"]:
         notes.append(f"{counted(record['trials_failed'], 'trial')} failed")
     if record["trials_out_of_resources"]:
         notes.append(f"{counted(record['trials_out_of_resources'], 'trial')} out of resources")
-    if others:
+    if others and counts:
         notes.append(f"{counted(others, 'other evaluation')} in the store")
     return ", ".join(notes)
 

@@ -1,16 +1,12 @@
-"""Tables of results as text, Markdown, CSV, LaTeX or HTML, and accuracy against time as a plot."""
+"""Tables of results, and accuracy against time as a plot."""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
-import itertools
 import math
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
@@ -24,27 +20,18 @@ from kergnn.evaluation.results import (
     max_epochs,
     selected_values,
 )
+from kergnn.evaluation.sheets import STYLES, Sheet
 from kergnn.evaluation.trial import Record
 
-_WIDEST = 44  # of a cell of text, in characters
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
-
-
-@dataclass(frozen=True)
-class _Sheet:
-    """A table of strings with a title; ``bold`` are the cells (row, column) to stress."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    bold: frozenset[tuple[int, int]] = frozenset()
 
 
 def format_table(results: Sequence[Result], style: str = "text", with_details: bool = True) -> str:
     """Return results as a table: test accuracy in per cent, mean ± standard deviation.
 
     Args:
-        results: the results, in the order of their rows and columns.
+        results: the results, in the order of their rows and columns. One that does not count is
+            among the details only.
         style: one of ``STYLES``, or ``"csv"``.
         with_details: whether to tell, in a further table, how the measured results were made.
     """
@@ -56,9 +43,9 @@ def format_table(results: Sequence[Result], style: str = "text", with_details: b
     return STYLES[style](sheets)
 
 
-def _matrix(task: str, results: Sequence[Result]) -> _Sheet:
+def _matrix(task: str, results: Sequence[Result]) -> Sheet:
     """Return models by data sets, as in the paper."""
-    mine = [result for result in results if result.task == task]
+    mine = [result for result in results if result.task == task and result.counts]
     datasets = list(dict.fromkeys(result.dataset for result in mine))
     models = list(dict.fromkeys((result.model, result.published) for result in mine))
     found = {(result.model, result.published, result.dataset): result for result in mine}
@@ -77,7 +64,7 @@ def _matrix(task: str, results: Sequence[Result]) -> _Sheet:
     title = f"{_TITLES[task]}: test accuracy in %"
     if any(result.published for result in mine):
         title += f". Published: {SOURCE}"
-    return _Sheet(title, ["model", "source", *datasets], rows, frozenset(bold))
+    return Sheet(title, ["model", "source", *datasets], rows, frozenset(bold))
 
 
 def _accuracy(result: Result | None) -> str:
@@ -95,7 +82,7 @@ def _accuracy(result: Result | None) -> str:
     return text
 
 
-def _details(results: Sequence[Result]) -> _Sheet:
+def _details(results: Sequence[Result]) -> Sheet:
     head = ["data set", "model", "accuracy", "folds", "features", "configurations"]
     head += ["selected (folds)", "time", "against the best other model", "notes"]
     rows = []
@@ -121,7 +108,7 @@ def _details(results: Sequence[Result]) -> _Sheet:
                 result.note,
             ]
         )
-    return _Sheet("Measured here: what was selected, and the corrected paired t-test", head, rows)
+    return Sheet("Measured here: what was selected, and the corrected paired t-test", head, rows)
 
 
 def _features(record: Record) -> str:
@@ -181,100 +168,6 @@ def _p_value(comparison: Comparison) -> str:
 
 def _number(fraction: float | None) -> str:
     return "" if fraction is None else f"{100 * fraction:.2f}"
-
-
-def _text(sheets: Sequence[_Sheet]) -> str:
-    parts = []
-    for sheet in sheets:
-        # The best of a column has a star.
-        marked = [
-            [f"{cell}*" if (i, j) in sheet.bold else cell for j, cell in enumerate(row)]
-            for i, row in enumerate(sheet.rows)
-        ]
-        lines = [line for row in [sheet.head, *marked] for line in _wrapped(row)]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(sheet.head))]
-        texts = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
-        note = ["", "* the best of its column"] if sheet.bold else []
-        parts.append("\n".join([sheet.title, "", *texts, *note]))
-    return "\n\n".join(parts) + "\n"
-
-
-def _wrapped(row: list[str]) -> list[list[str]]:
-    """Cut a row with long cells into several lines."""
-    cells = [textwrap.wrap(cell, _WIDEST) or [""] for cell in row]
-    return [list(line) for line in itertools.zip_longest(*cells, fillvalue="")]
-
-
-def _markdown(sheets: Sequence[_Sheet]) -> str:
-    parts = []
-    for sheet in sheets:
-        lines = [sheet.head, ["---"] * len(sheet.head)]
-        for i, row in enumerate(sheet.rows):
-            cells = [cell.replace("|", "\\|") for cell in row]
-            lines.append([f"**{c}**" if (i, j) in sheet.bold else c for j, c in enumerate(cells)])
-        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append(f"{sheet.title}\n\n{text}\n")
-    return "\n".join(parts)
-
-
-def _latex(sheets: Sequence[_Sheet]) -> str:
-    parts = []
-    for sheet in sheets:
-        lines = [" & ".join(map(_tex, sheet.head)) + r" \\", r"\midrule"]
-        for i, row in enumerate(sheet.rows):
-            cells = [
-                rf"\textbf{{{_tex(cell)}}}" if (i, j) in sheet.bold else _tex(cell)
-                for j, cell in enumerate(row)
-            ]
-            lines.append(" & ".join(cells) + r" \\")
-        body = "\n".join([r"\toprule", *lines, r"\bottomrule"])
-        parts.append(
-            f"% {sheet.title}\n\\begin{{tabular}}{{{'l' * len(sheet.head)}}}\n{body}\n"
-            "\\end{tabular}\n"
-        )
-    return "\n".join(parts)
-
-
-def _tex(text: str) -> str:
-    for character in "\\&%_#$":
-        replacement = r"\textbackslash{}" if character == "\\" else f"\\{character}"
-        text = text.replace(character, replacement)
-    return text.replace("±", r"$\pm$")
-
-
-def _html(sheets: Sequence[_Sheet]) -> str:
-    style = (
-        "body{font:14px/1.5 system-ui,sans-serif;margin:2rem}table{border-collapse:collapse;"
-        "margin-bottom:2rem}td,th{padding:.25rem .75rem;text-align:left;border-bottom:1px solid "
-        "#ddd;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5rem 0}"
-    )
-    parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">']
-    parts += [f"<title>kergnn results</title><style>{style}</style></head><body>"]
-    for sheet in sheets:
-        parts += [f"<table><caption>{html.escape(sheet.title)}</caption>", "<thead><tr>"]
-        parts += [f"<th>{html.escape(cell)}</th>" for cell in sheet.head]
-        parts.append("</tr></thead><tbody>")
-        for i, row in enumerate(sheet.rows):
-            cells = [
-                f"<td><b>{html.escape(cell)}</b></td>"
-                if (i, j) in sheet.bold
-                else f"<td>{html.escape(cell)}</td>"
-                for j, cell in enumerate(row)
-            ]
-            parts.append(f"<tr>{''.join(cells)}</tr>")
-        parts.append("</tbody></table>")
-    return "\n".join([*parts, "</body></html>"]) + "\n"
-
-
-STYLES: dict[str, Callable[[Sequence[_Sheet]], str]] = {
-    "text": _text,
-    "markdown": _markdown,
-    "latex": _latex,
-    "html": _html,
-}
 
 
 def plot_accuracy(results: Sequence[Result]) -> bytes | None:
