@@ -31,7 +31,7 @@ class RunConfig:
     """Everything that decides the outcome of a training run, but for the data themselves.
 
     TOML has no null: there ``None`` is the string "none". The keys from ``hidden_channels`` to
-    ``evidence_penalty`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``;
+    ``restart`` are arguments of :class:`kergnn.KerGNN`, which is ``model = "kergnn"``;
     other models take those that they know. What only one of them knows is an option:
     ``options.alpha``.
     """
@@ -65,6 +65,7 @@ class RunConfig:
     hard_edges: bool | None = None  # edges of filters are there or not
     edge_penalty: float | None = None  # on the size of the filters' edges
     evidence_penalty: float | None = None  # on the size of the nodes' evidence
+    restart: float | None = None  # for nodes: their logits are averaged by personalised PageRank
     # Training
     epochs: int = 200
     patience: int = 60

@@ -151,6 +151,7 @@ def build_model(
         hard_edges=bool(config.hard_edges),
         edge_penalty=config.edge_penalty or 0.0,
         evidence_penalty=config.evidence_penalty or 0.0,
+        restart=config.restart,
         task=task,
     )
 

@@ -173,6 +173,31 @@ def brute_force(
     return flat.reshape(shape).permute(2, 0, 1)
 
 
+def dense_smoothing(
+    h: Tensor,
+    edge_index: Tensor,
+    restart: float,
+    num_steps: int = 10,
+    num_hops: int = 1,
+    max_nodes: int | None = None,
+) -> Tensor:
+    r"""Return smoothed logits (N, C) by powers of a dense matrix.
+
+    .. math::
+        Z = (1 - r)^K S^K H + r \sum_{k=0}^{K-1} (1 - r)^k S^k H, \qquad
+        S_{va} = |G_v|^{-1/2} |G_a|^{-1/2} \text{ for } a \in G_v
+    """
+    count = len(h)
+    egos = [ego_graph(edge_index, count, v, num_hops, max_nodes)[0] for v in range(count)]
+    S = h.new_zeros(count, count)
+    for v, nodes in enumerate(egos):
+        for a in nodes:
+            S[v, a] = (len(nodes) * len(egos[a])) ** -0.5
+    powers = [torch.linalg.matrix_power((1 - restart) * S, k) @ h for k in range(num_steps + 1)]
+    smoothed: Tensor = powers[-1] + restart * torch.stack(powers[:-1]).sum(0)
+    return smoothed
+
+
 def assert_permutation_invariant(
     module: nn.Module, x: Tensor, edge_index: Tensor, seed: int = 0, tolerance: float = 1e-9
 ) -> None:

@@ -7,7 +7,7 @@ from kergnn.explain import attribution, edge_contributions, explain, node_contri
 from kergnn.explain.attribution import METHODS
 from kergnn.explain.contributions import walk_states
 from kergnn.explain.tracing import ego_graphs, trace_forward
-from kergnn.testing import random_graph
+from kergnn.testing import dense_smoothing, random_graph
 
 
 def make(seed=0, num_nodes=8, **options):
@@ -221,6 +221,29 @@ def test_nodes_are_explained_by_what_they_can_see():
     bias = share_of_biases(model, data, 1, index=0)
     assert found.baseline.item() == pytest.approx(bias.item())
     assert not found.layer_contribution[:, 1:].any()
+
+
+def test_smoothed_nodes_are_explained_by_the_nodes_around_them():
+    model, data = make(task="node", restart=0.3)
+    expected = model(data.x, data.edge_index)[2, 1]
+    found = explain(model, data, 1, index=2)
+    torch.testing.assert_close(found.prediction[0, 1], expected, rtol=1e-9, atol=1e-9)
+    assert abs(found.baseline + found.node_contribution.sum() - expected) < 1e-9
+    bias = share_of_biases(model, data, 1, index=2)
+    assert found.baseline.item() == pytest.approx(bias.item())
+
+    evidence = model.head(torch.cat(model.node_features(data.x, data.edge_index), dim=1))[:, 1:]
+    alone = torch.diag(evidence.flatten().detach())  # one column for each node's evidence
+    shares = dense_smoothing(alone, data.edge_index, 0.3)[2]
+    readout = explain(model, data, 1, index=2, method="readout")
+    torch.testing.assert_close(readout.node_contribution, shares, rtol=1e-9, atol=1e-9)
+    assert (shares.abs() > 1e-3).sum() > 2
+    features = torch.cat(model.node_features(data.x, data.edge_index), dim=1).detach()
+    features.requires_grad_()
+    logit = dense_smoothing(model.head(features)[:, 1:], data.edge_index, 0.3)[2, 0]
+    (gradient,) = torch.autograd.grad(logit, features)
+    expected = torch.stack([p.sum(1) for p in (features * gradient).split([3, 5, 5], dim=1)])
+    torch.testing.assert_close(found.layer_contribution, expected.detach())
 
 
 def test_a_graph_without_edges_or_with_stored_ego_graphs():

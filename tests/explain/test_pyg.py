@@ -2,12 +2,13 @@ import copy
 
 import pytest
 import torch
-from torch_geometric.explain import Explainer, GNNExplainer, PGExplainer
+from torch_geometric.explain import Explainer, ExplainerAlgorithm, GNNExplainer, PGExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from kergnn import KerGNN
 from kergnn.baselines.gin import GIN
 from kergnn.explain.pyg import explainable
+from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS
 from kergnn.testing import random_graph
 
 CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
@@ -56,6 +57,20 @@ def test_weights_of_zero_take_edges_away(options):
     expected = model(x, edge_index[:, ~gone])
     torch.testing.assert_close(module(x, edge_index), expected, rtol=1e-9, atol=1e-9)
     assert (expected - model(x, edge_index)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("num_hops", [1, 2])
+def test_smoothing_reads_the_weights_too(num_hops):
+    model = make(task="node", restart=0.2, num_hops=num_hops)
+    x, edge_index = random_graph(9, 0.3, seed=1)
+    module = explainable(model)
+    torch.testing.assert_close(module(x, edge_index), model(x, edge_index))
+    gone = torch.zeros(edge_index.size(1), dtype=torch.bool)
+    gone[[2, 2 + edge_index.size(1) // 2]] = True
+    set_masks(module, (~gone).double(), edge_index, apply_sigmoid=False)
+    expected = model(x, edge_index[:, ~gone])
+    torch.testing.assert_close(module(x, edge_index), expected, rtol=1e-9, atol=1e-9)
+    assert ExplainerAlgorithm._num_hops(module) == (2 + NUM_SMOOTHING_STEPS) * num_hops
 
 
 def test_weights_have_a_derivative():

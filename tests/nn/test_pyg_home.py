@@ -63,6 +63,21 @@ def test_mini_batches_give_what_the_whole_graph_gives(kernel, num_hops, num_laye
         assert largest_error(model.reach - 1) > 1e-6
 
 
+def test_mini_batches_reach_as_far_as_smoothing_does():
+    ring = torch.arange(60)
+    data = Data(x=torch.randn(60, 5).double(), edge_index=torch.stack([ring, (ring + 1) % 60]))
+    model = KerGNN(5, 8, 3, task="node", num_layers=1, restart=0.1).double().eval()
+    whole = model(data.x, data.edge_index)
+
+    def error(reach):
+        (batch,) = (b for b in SeedLoader(data, reach, batch_size=1) if b.n_id[b.seeds] == 30)
+        return (model(batch.x, batch.edge_index)[batch.seeds] - whole[30]).abs().max()
+
+    assert model.reach == 11
+    assert error(model.reach) < 1e-12
+    assert error(model.reach - 1) > 1e-12
+
+
 def test_an_edge_given_once_counts_in_both_directions():
     path = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 2, 2], [0, 1, 3]]))
     batches = list(SeedLoader(path, 1, batch_size=1))

@@ -6,7 +6,8 @@ and the head, in evaluation a batch norm and an MLP with ReLU, is affine around 
 .. math:: z = c + \sum_{l=0}^{L} \sum_{v} g_l \cdot \phi_l(v)
 
 with the gradient g of the head: ``layer_contribution[l, v]`` is the share of :math:`\phi_l(v)`.
-With the readout ``"evidence"`` a logit is a sum over the nodes as it is.
+With the readout ``"evidence"`` a logit is a sum over the nodes as it is; so is a node's logit that
+was smoothed (``restart``), a sum over its surroundings.
 
 **Layer-wise, down to the input.** Shares are handed down by rules that keep their sum:
 
@@ -18,7 +19,8 @@ With the readout ``"evidence"`` a logit is a sum over the nodes as it is.
   exact contribution is input times gradient divided by the degree.
 
 So ``baseline + node_contribution.sum()`` is the logit. On the way every layer's walks leave their
-shares on the edges they use: ``edge_contribution``, summed over the layers.
+shares on the edges they use: ``edge_contribution``, summed over the layers. (What smoothing carries
+over an edge is not among them; occlusion counts it.)
 
 **By experiment.** An edge's effect is what the logit loses when the edge is taken out of the graph,
 :math:`z(G) - z(G \setminus e)`: exact, at the price of one more graph for every edge.
@@ -62,8 +64,8 @@ def explain(
             edge has the smaller share of its two ends and a tenth of their mean; ``"occlusion"``
             for the same shares of nodes, and for edges what the logit loses without them;
             ``"gradient"`` for input times gradient all the way, whose sum is not the logit.
-            ``None`` is ``"readout"`` for a model with the readout ``"evidence"`` and ``"walks"``
-            for others.
+            ``None`` is ``"readout"`` where a graph's logits are sums over its nodes (the readout
+            ``"evidence"``) and ``"walks"`` otherwise.
 
     Returns:
         an ``Explanation`` with
@@ -172,7 +174,7 @@ def _checked_method(model: nn.Module, data: Data, index: int | None, method: str
         raise ValueError(f"index is {index!r}: it must be a node, from 0 to {data.num_nodes - 1}")
     if model.task == "graph" and index is not None:
         raise ValueError(f"index is {index!r}: it must be None, the model classifies graphs")
-    return method or ("readout" if has_evidence(model) else "walks")
+    return method or ("readout" if has_evidence(model) and model.task == "graph" else "walks")
 
 
 def _gradients(trace: Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
@@ -190,7 +192,7 @@ def _layer_shares(
     count = len(trace.x)
     shares = [(f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)]
     layer = torch.stack(shares)
-    if index is not None:
+    if index is not None and not has_evidence(model):
         only = torch.zeros_like(layer)
         only[:, index] = layer[:, index]
         return only

@@ -129,9 +129,9 @@ def silenced_logits(model: KerGNN, batch: Batch) -> tuple[Tensor, list[list[Tens
     features, values = layer_values(model, batch)
     where = (batch.batch, batch.num_graphs) if model.task == "graph" else ()
     with _looking(model):
-        return model.logits(features, *where), [
+        return model.logits(features, batch.ego, *where), [
             [
-                model.logits(_without(model, batch, features, values, layer, i), *where)
+                model.logits(_without(model, batch, features, values, layer, i), batch.ego, *where)
                 for i in range(values[layer].size(1))
             ]
             for layer in range(len(values))

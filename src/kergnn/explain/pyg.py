@@ -24,8 +24,9 @@ from kergnn.egographs import EgoGraphs
 from kergnn.explain.attribution import pair_codes
 from kergnn.explain.contributions import KERNELS, walk_states
 from kergnn.explain.tracing import proportion
-from kergnn.kernels.ragged import gather, similarity, sum_members
+from kergnn.kernels.ragged import averaged, similarity, sum_members
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothing_step
 
 
 def explainable(model: nn.Module) -> nn.Module:
@@ -78,6 +79,10 @@ class ExplainableKerGNN(nn.Module):
         for conv, norm in zip(model.convs, model.norms, strict=True):
             self.layers.extend(_Hop() for _ in range(model.num_hops - 1))
             self.layers.append(_SoftLayer(conv, norm))
+        self.smoothing = nn.ModuleList()
+        for _ in range(0 if model.restart is None else NUM_SMOOTHING_STEPS):
+            self.smoothing.extend(_Hop() for _ in range(model.num_hops - 1))
+            self.smoothing.append(_SoftSmoothing(model.restart or 0.0, model.num_hops))
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Return the logits; the number of graphs is that of the largest index."""
@@ -89,7 +94,15 @@ class ExplainableKerGNN(nn.Module):
             h = layer(h, ego, edge_index)
             if isinstance(layer, _SoftLayer):
                 features.append(h)
-        return model.logits(features, batch, None if batch is None else int(batch.max()) + 1)
+        if model.restart is None:
+            where = (batch, None if batch is None else int(batch.max()) + 1)
+            return model.logits(features, ego, *where)
+        evidence: Tensor = model.head(torch.cat(features, dim=1))
+        z = evidence
+        for step in self.smoothing:
+            if isinstance(step, _SoftSmoothing):
+                z = step(z, evidence, ego, edge_index)
+        return z
 
 
 class _Hop(MessagePassing):  # type: ignore[misc]
@@ -107,13 +120,33 @@ class _SoftLayer(MessagePassing):  # type: ignore[misc]
         self.conv, self.norm = conv, norm
 
     def forward(self, h: Tensor, ego: EgoGraphs, edge_index: Tensor) -> Tensor:
-        edge_weight = None
-        if self._edge_mask is not None:
-            mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
-            edge_weight = ego_edge_weights(mask, ego, edge_index, len(h))
+        edge_weight = _soft_weights(self, ego, edge_index, len(h))
         assert isinstance(self.conv, KerGNNConv)
         out: Tensor = self.norm(soft_conv(self.conv, h, ego, edge_weight))
         return out.relu()
+
+
+class _SoftSmoothing(MessagePassing):  # type: ignore[misc]
+    """A step of the smoothing that reads the weights an explainer has put on it."""
+
+    def __init__(self, restart: float, num_hops: int) -> None:
+        super().__init__()
+        self.restart, self.num_hops = restart, num_hops
+
+    def forward(self, z: Tensor, h: Tensor, ego: EgoGraphs, edge_index: Tensor) -> Tensor:
+        edge_weight = _soft_weights(self, ego, edge_index, len(h))
+        member, size = _soft_members(ego, edge_weight, self.num_hops)
+        return smoothing_step(z, h, ego, self.restart, member, size)
+
+
+def _soft_weights(
+    layer: MessagePassing, ego: EgoGraphs, edge_index: Tensor, num_nodes: int
+) -> Tensor | None:
+    """Return the weights (S,) that an explainer has put on a layer, if it has."""
+    if layer._edge_mask is None:
+        return None
+    mask = layer._edge_mask.sigmoid() if layer._apply_sigmoid else layer._edge_mask
+    return ego_edge_weights(mask, ego, edge_index, num_nodes)
 
 
 def ego_edge_weights(weight: Tensor, ego: EgoGraphs, edge_index: Tensor, num_nodes: int) -> Tensor:
@@ -128,14 +161,13 @@ def soft_conv(
     conv: KerGNNConv, x: Tensor, ego: EgoGraphs, edge_weight: Tensor | None = None
 ) -> Tensor:
     """Return the output of a layer (N, D) on ego-graphs with weighted edges (S,)."""
-    member = None if edge_weight is None else _reach(ego, edge_weight, conv.num_hops)
-    size = ego.size if member is None else sum_members(member.unsqueeze(1), ego).squeeze(1)
+    member, size = _soft_members(ego, edge_weight, conv.num_hops)
     parts = []
     for group in conv.groups:
         assert isinstance(group, GraphFilters)
         check_choice("kernel", group.kernel.name, KERNELS)
         if not group.kernel.walks:
-            parts.append(_soft_gcn(x, ego, group.attributes, member, size))
+            parts.append(averaged(similarity(x, group.attributes).squeeze(-1), ego, member, size))
             continue
         parameters = {key: group.get_parameter(key) for key in group.kernel.parameters}
         weight = edge_weight
@@ -158,12 +190,14 @@ def soft_conv(
     return conv.updated(x, torch.cat(parts, dim=1))
 
 
-def _soft_gcn(
-    x: Tensor, ego: EgoGraphs, attributes: Tensor, member: Tensor | None, size: Tensor
-) -> Tensor:
-    scale = size.to(x.dtype).rsqrt().unsqueeze(-1)
-    terms = gather(scale * similarity(x, attributes).squeeze(-1), ego)
-    return scale * sum_members(terms if member is None else member.unsqueeze(-1) * terms, ego)
+def _soft_members(
+    ego: EgoGraphs, edge_weight: Tensor | None, num_hops: int
+) -> tuple[Tensor | None, Tensor]:
+    """Return the weights of the members (T,), ``None`` for 1, and their sums (N,)."""
+    if edge_weight is None:
+        return None, ego.size
+    member = _reach(ego, edge_weight, num_hops)
+    return member, sum_members(member.unsqueeze(1), ego).squeeze(1)
 
 
 def _reach(ego: EgoGraphs, edge_weight: Tensor, num_hops: int) -> Tensor:

@@ -17,6 +17,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import normalize_values
 from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+from kergnn.nn.smoothing import smoothed
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Trace:
         readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
-        outputs: (1, classes) the logits; for the readout ``"evidence"`` (N, classes) its summands.
+        outputs: (1, classes) the logits; where they are sums over nodes (N, classes) the summands.
     """
 
     x: Tensor
@@ -68,10 +69,10 @@ def trace_forward(
         values, kept = _layer(conv, features[-1], ego, exact)
         features.append(_normalized(norm, values).relu())
         layers.append(kept)
-    if model.task == "node":
-        readout = [f[index : index + 1] for f in features] if index is not None else []
-    elif has_evidence(model):
+    if has_evidence(model):
         readout = [f * 1.0 for f in features]  # what the head sees, not what the next layer does
+    elif model.task == "node":
+        readout = [f[index : index + 1] for f in features] if index is not None else []
     else:
         readout = [f.sum(0, keepdim=True) for f in features]
         if model.readout == "mean":
@@ -80,7 +81,10 @@ def trace_forward(
     out = _normalized(first, torch.cat(readout, dim=1))
     for module in head:
         out = module(out)
-    if has_evidence(model):
+    if model.restart is not None:
+        assert index is not None
+        out = out * _smoothing_weights(index, ego, model.restart).to(out)
+    elif has_evidence(model):
         out = out - out.mean(1, keepdim=True)
     return Trace(x, features, readout, layers, ego, out)
 
@@ -161,5 +165,12 @@ def _normalized(norm: nn.Module, h: Tensor) -> Tensor:
 
 
 def has_evidence(model: KerGNN) -> bool:
-    """Return whether the logits of a graph are sums over its nodes."""
-    return model.task == "graph" and model.readout == "evidence"
+    """Return whether logits are sums over the nodes: by the readout, or smoothed."""
+    return (model.task == "graph" and model.readout == "evidence") or model.restart is not None
+
+
+def _smoothing_weights(index: int, ego: EgoGraphs, restart: float) -> Tensor:
+    """Return what the logits of every node count for those of one node when smoothed: (N, 1)."""
+    h = torch.zeros(ego.num_nodes, 1, dtype=torch.double, requires_grad=True)
+    (weights,) = torch.autograd.grad(smoothed(h, ego.to(h.device), restart)[index, 0], h)
+    return weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import gather, similarity, sum_members
+from kergnn.kernels.ragged import averaged, similarity
 from kergnn.kernels.registry import register_kernel
 
 
@@ -31,6 +31,4 @@ def gcn(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor, num_st
     Returns:
         (1, N, D): the single term.
     """
-    scale = ego.size.to(x.dtype).rsqrt().unsqueeze(-1)
-    terms = scale * similarity(x, attributes).squeeze(-1)
-    return (scale * sum_members(gather(terms, ego), ego)).unsqueeze(0)
+    return averaged(similarity(x, attributes).squeeze(-1), ego).unsqueeze(0)

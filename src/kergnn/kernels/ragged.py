@@ -1,4 +1,4 @@
-"""The four operations on ragged ego-graphs that kernels are written in."""
+"""The operations on ragged ego-graphs that kernels are written in."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ def propagate(u: Tensor, ego: EgoGraphs) -> Tensor:
 def sum_members(u: Tensor, ego: EgoGraphs) -> Tensor:
     """Return the sum over the members of every ego-graph: (T, D) -> (N, D)."""
     return u.new_zeros(ego.num_nodes, u.size(1)).index_add(0, ego.center, u)
+
+
+def averaged(
+    h: Tensor, ego: EgoGraphs, member: Tensor | None = None, size: Tensor | None = None
+) -> Tensor:
+    r"""Return :math:`\sum_{a \in G_v} h_a / \sqrt{|G_v|\,|G_a|}` for every node: (N, D) -> (N, D).
+
+    Args:
+        h: (N, D) values of the nodes.
+        ego: the ego-graphs.
+        member: (T,) weights of the members, ``None`` for 1.
+        size: (N,) what to take for the sizes, ``None`` for the numbers of members.
+    """
+    scale = (ego.size if size is None else size).to(h.dtype).rsqrt().unsqueeze(-1)
+    terms = gather(scale * h, ego)
+    return scale * sum_members(terms if member is None else member.unsqueeze(-1) * terms, ego)
 
 
 class _SymmetricProduct(torch.autograd.Function):

@@ -13,6 +13,7 @@ from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
 from kergnn.nn.conv import KerGNNConv, checked_ego
 from kergnn.nn.filters import GraphFilters
+from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
 
 class KerGNN(nn.Module):
@@ -55,6 +56,9 @@ class KerGNN(nn.Module):
             which training adds to its loss.
         evidence_penalty: the same for the mean size of the nodes' evidence, so that few nodes have
             any; for the readout ``"evidence"``.
+        restart: for nodes, the probability of returning to the node itself when its logits are
+            averaged over its neighbourhood by personalised PageRank, see
+            :func:`kergnn.nn.smoothing.smoothed`; ``None`` for no averaging.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -88,6 +92,7 @@ class KerGNN(nn.Module):
         hard_edges: bool = False,
         edge_penalty: float = 0.0,
         evidence_penalty: float = 0.0,
+        restart: float | None = None,
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -120,7 +125,11 @@ class KerGNN(nn.Module):
                 f"evidence_penalty is {evidence_penalty!r}: it must be 0, unless readout is "
                 "'evidence' and task is 'graph'"
             )
-        self.filter_init, self.edge_penalty = filter_init, edge_penalty
+        if restart is not None and (task != "node" or not 0 < restart <= 1):
+            raise ValueError(
+                f"restart is {restart!r}: it must be None, or above 0 and at most 1 for task 'node'"
+            )
+        self.filter_init, self.edge_penalty, self.restart = filter_init, edge_penalty, restart
         self.evidence_penalty, self._evidence_size = evidence_penalty, torch.zeros(())
         self.num_hops, self.max_nodes = num_hops, max_nodes
         self.readout, self.task = readout, task
@@ -200,10 +209,12 @@ class KerGNN(nn.Module):
         """How many hops away a node can matter to an output.
 
         With ``max_nodes`` that is one hop more: the degrees of the farthest nodes matter. With the
-        kernel ``"gcn"`` it is one radius more: so do the sizes of their ego-graphs.
+        kernel ``"gcn"`` it is one radius more: so do the sizes of their ego-graphs. With
+        ``restart`` every step of the smoothing is one radius.
         """
         by_size = any("gcn" in c.kernels for c in self.convs if isinstance(c, KerGNNConv))
-        hops = (len(self.convs) + by_size) * self.num_hops
+        steps = 0 if self.restart is None else NUM_SMOOTHING_STEPS
+        hops = (len(self.convs) + steps + by_size) * self.num_hops
         return hops + (self.max_nodes is not None)
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:
@@ -247,11 +258,13 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        return self.logits(self.node_features(x, ego), batch, num_graphs)
+        ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
+        return self.logits(self.node_features(x, ego), ego, batch, num_graphs)
 
     def logits(
         self,
         features: list[Tensor],
+        ego: EgoGraphs,
         batch: Tensor | None = None,
         num_graphs: int | None = None,
     ) -> Tensor:
@@ -264,7 +277,7 @@ class KerGNN(nn.Module):
             if self.evidence_penalty and self.training:
                 self._evidence_size = out.abs().mean()
             (out,) = self._read_out([out], batch, num_graphs)
-        return out
+        return out if self.restart is None else smoothed(out, ego, self.restart)
 
     def _read_out(
         self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None

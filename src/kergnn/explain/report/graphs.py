@@ -82,7 +82,7 @@ class _View:
         features, values = layer_values(subject.model, self.batch)
         where = (self.batch.batch, 1) if centre is None else ()
         with torch.no_grad():
-            logits = subject.model.logits(features, *where)
+            logits = subject.model.logits(features, self.batch.ego, *where)
         self.logits = logits[0 if centre is None else centre]
         self.drawn = self._drawn_nodes()
         self.values = [value[self.drawn] for value in values]
