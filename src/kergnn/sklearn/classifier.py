@@ -39,7 +39,7 @@ class KerGNNClassifier(
             there are more than 100 features or one-hot degrees.
         normalize, update, step_weights: see :class:`~kergnn.KerGNNConv`; step weights as in
             ``"1, 0.5, 0.1"`` or ``"trainable"``.
-        norm, readout: see :class:`~kergnn.KerGNN`.
+        norm, readout, restart: see :class:`~kergnn.KerGNN`; restart is for nodes.
         dropout: ``None`` for 0.2 (graphs) or 0.5 (nodes).
         input_dropout: ``None`` for 0 (graphs) or 0.5 (nodes).
         features: what nodes are described by: ``label``, ``attr``, ``degree``, ``onehot-degree``,

@@ -67,6 +67,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         dropout: float | None = None,
         input_dropout: float | None = None,
         readout: str = "sum",
+        restart: float | None = None,
         features: str | None = None,
         node_labels: str | list[str] | None = None,
         node_attributes: str | list[str] | None = None,
@@ -100,6 +101,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         self.dropout = dropout
         self.input_dropout = input_dropout
         self.readout = readout
+        self.restart = restart
         self.features = features
         self.node_labels = node_labels
         self.node_attributes = node_attributes
