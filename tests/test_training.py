@@ -243,6 +243,13 @@ def test_kernels_and_step_weights_are_read_from_text():
     assert conv.step_weight.tolist() == [1, 0.5, 0]
 
 
+def test_the_restart_reaches_the_model():
+    assert build_model(RunConfig(restart=0.3), 3, 2, "node").restart == 0.3
+    assert build_model(RunConfig(), 3, 2, "node").restart is None
+    with pytest.raises(ValueError, match=r"restart is 0\.3: it must be None"):
+        build_model(RunConfig(restart=0.3), 3, 2, "graph")
+
+
 def test_learning_rates_by_epoch():
     halve = RunConfig(learning_rate=0.08)
     assert [learning_rate(halve, e) for e in (0, 49, 50, 100)] == [0.08, 0.08, 0.04, 0.02]

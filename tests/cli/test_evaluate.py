@@ -55,9 +55,16 @@ def test_a_table_writes_what_most_folds_selected(capsys, tmp_path):
     store = ResultStore(tmp_path / "store")
     (record,) = store.evaluations()
     store.add_evaluation({**record, "folds": 5 * record["folds"], "folds_done": 10})
+    store.add_evaluation({**record, "key": "f" * 24, "mean": 0.987})  # two folds: does not count
     path = tmp_path / "chosen" / "mutag-wl.toml"
     assert run(capsys, *write) == f"{path.relative_to(tmp_path)} written\n"
     assert "# MUTAG, wl: what 10 of 10 folds selected, of 1 configuration." in path.read_text()
+    assert "98.7" not in run(capsys, "table", "--store", "store")
+    assert "98.7" in run(capsys, "table", "--store", "store", "--all-evaluations")
+    assert run(capsys, *write, "--all-evaluations") == f"{path.relative_to(tmp_path)} written\n"
+    assert "10 of 10 folds" in path.read_text()
+    both = ["table", "--store", "store", "--summary", "--all-evaluations"]
+    assert "no place in a summary" in run(capsys, *both, code=2)
     message = run(capsys, *write[:-1], code=2)
     assert "store: no evaluation of kergnn here has all ten folds" in message
 

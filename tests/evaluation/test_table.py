@@ -189,6 +189,13 @@ def test_the_newest_of_equal_evaluations_counts(store):
     assert result.mean == 0.6
 
 
+def test_of_equal_evaluations_the_last_of_the_store_counts(store):
+    (result,) = store(
+        evaluation(accuracies=[0.6] * 10, key="a"), evaluation(accuracies=[0.7] * 10, key="b")
+    )
+    assert result.mean == 0.7
+
+
 def test_of_several_evaluations_the_most_thorough_counts_not_the_best(store):
     whole = evaluation(accuracies=[0.7] * 10, key="a")
     look = evaluation(accuracies=[0.99], key="b", num_configs=9)
@@ -207,6 +214,8 @@ def test_evaluations_that_do_not_count_can_be_seen_and_are_called_so(tmp_path):
     first, other = stored_results(store, every=True)
     assert (first.mean, first.counts) == (0.7, True)
     assert (other.mean, other.counts) == (0.99, False)
+    rows = list(csv.DictReader(io.StringIO(format_table([first, other], "csv"))))
+    assert [row["counts"] for row in rows] == ["yes", "no"]
     matrix, _, details = format_table([first, other]).partition("Measured here")
     assert "99.0" not in matrix
     assert "99.0" in details
@@ -242,6 +251,7 @@ def test_csv_has_one_row_for_each_data_set_and_model(store):
     assert (mine["dataset"], mine["model"], mine["source"]) == ("NCI1", "kergnn", "measured")
     assert (mine["mean"], mine["std"], mine["folds"]) == ("85.00", "5.00", "2")
     assert mine["selected"] == "num_layers: 1 (1), 2 (1)"
+    assert mine["counts"] == "yes"
     gin = next(r for r in rows if (r["dataset"], r["model"]) == ("NCI1", "GIN"))
     assert (gin["mean"], gin["std"], gin["source"]) == ("80.00", "1.40", "published")
     oor = next(r for r in rows if (r["dataset"], r["model"]) == ("DD", "GNTK"))

@@ -162,10 +162,11 @@ def test_the_gradient_method_of_edges_is_the_derivative_by_their_weights(kernel)
         assert share.item() == pytest.approx(gradient[same].sum().item() / 2, abs=1e-9)
 
 
-@pytest.mark.parametrize("index", [None, 3])
-def test_occlusion_is_what_the_logit_loses_without_an_edge(index, monkeypatch):
+@pytest.mark.parametrize(("index", "restart"), [(None, None), (3, None), (3, 0.3)])
+def test_occlusion_is_what_the_logit_loses_without_an_edge(index, restart, monkeypatch):
     monkeypatch.setattr(attribution, "_NODES_AT_ONCE", 30)  # several batches
-    model, data = make(task="graph" if index is None else "node", max_nodes=4)
+    task = "graph" if index is None else "node"
+    model, data = make(task=task, max_nodes=4, restart=restart)
     model.train()
     found = explain(model, data, 1, index=index, method="occlusion")
     assert model.training
@@ -223,8 +224,10 @@ def test_nodes_are_explained_by_what_they_can_see():
     assert not found.layer_contribution[:, 1:].any()
 
 
-def test_smoothed_nodes_are_explained_by_the_nodes_around_them():
-    model, data = make(task="node", restart=0.3)
+@pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"readout": "mean"}])
+def test_smoothed_nodes_are_explained_by_the_nodes_around_them(options):
+    model, data = make(task="node", restart=0.3, **options)
+    cut = {"max_nodes": options.get("max_nodes")}  # then the matrix is not symmetric
     expected = model(data.x, data.edge_index)[2, 1]
     found = explain(model, data, 1, index=2)
     torch.testing.assert_close(found.prediction[0, 1], expected, rtol=1e-9, atol=1e-9)
@@ -234,13 +237,13 @@ def test_smoothed_nodes_are_explained_by_the_nodes_around_them():
 
     evidence = model.head(torch.cat(model.node_features(data.x, data.edge_index), dim=1))[:, 1:]
     alone = torch.diag(evidence.flatten().detach())  # one column for each node's evidence
-    shares = dense_smoothing(alone, data.edge_index, 0.3)[2]
+    shares = dense_smoothing(alone, data.edge_index, 0.3, **cut)[2]
     readout = explain(model, data, 1, index=2, method="readout")
     torch.testing.assert_close(readout.node_contribution, shares, rtol=1e-9, atol=1e-9)
     assert (shares.abs() > 1e-3).sum() > 2
     features = torch.cat(model.node_features(data.x, data.edge_index), dim=1).detach()
     features.requires_grad_()
-    logit = dense_smoothing(model.head(features)[:, 1:], data.edge_index, 0.3)[2, 0]
+    logit = dense_smoothing(model.head(features)[:, 1:], data.edge_index, 0.3, **cut)[2, 0]
     (gradient,) = torch.autograd.grad(logit, features)
     expected = torch.stack([p.sum(1) for p in (features * gradient).split([3, 5, 5], dim=1)])
     torch.testing.assert_close(found.layer_contribution, expected.detach())
@@ -254,6 +257,13 @@ def test_a_graph_without_edges_or_with_stored_ego_graphs():
     cut = EgoSubgraphs(num_hops=1, max_nodes=2)(data.clone())
     expected = model(data.x, EgoGraphs.from_data(cut))
     torch.testing.assert_close(explain(model, cut).prediction, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_need_no_leave():
+    model, data = make()
+    expected = explain(model, data, 1).node_contribution
+    with torch.no_grad():
+        assert torch.equal(explain(model, data, 1).node_contribution, expected)
 
 
 def test_the_model_is_left_as_it_was():

@@ -183,18 +183,39 @@ def test_names_from_a_file_cannot_break_the_page(tmp_path):
     assert not any(tag == "b" and attributes is None for tag, attributes in page.elements)
 
 
-def test_nodes_are_shown_with_their_neighbourhood(tmp_path):
+def start_node_run(folder, edges, **settings):
     count = 300
-    edges = [[i, (i + 1) % count] for i in range(count)] + [[0, i] for i in range(2, count, 2)]
     record = {
         "nodes": count,
         "edges": edges,
         "features": [[float(i % 2), 1.0] for i in range(count)],
         "targets": ["even" if i % 2 == 0 else "odd" for i in range(count)],
     }
-    (tmp_path / "net.jsonl").write_text(json.dumps(record))
-    config = RunConfig(dataset=str(tmp_path / "net.jsonl"), epochs=2, hidden_channels=4)
-    start_run(config, tmp_path / "run")
+    (folder / "net.jsonl").write_text(json.dumps(record))
+    dataset = str(folder / "net.jsonl")
+    config = RunConfig(dataset=dataset, epochs=2, hidden_channels=4, **settings)
+    start_run(config, folder / "run")
+
+
+def test_smoothed_nodes_are_shown_with_all_that_counts(tmp_path):
+    start_node_run(tmp_path, [[i, (i + 1) % 300] for i in range(300)], num_layers=1, restart=0.1)
+    (card,) = make_report(open_run(tmp_path / "run"), which=[150]).graphs
+    assert card.links["nodes"] == list(range(139, 162))
+    assert card.note == "its neighbourhood: 23 of 300 nodes drawn"
+    assert all(card.links["contribution"][2:-2])  # those farther away are rounded to 0
+    chords = [[0, i] for i in range(2, 300, 2)]
+    (tmp_path / "hub").mkdir()
+    start_node_run(tmp_path / "hub", chords, num_layers=1, restart=0.1, max_nodes=None)
+    made = make_report(open_run(tmp_path / "hub" / "run"), which=[0])
+    (hub,) = made.graphs
+    assert re.search(r"60 of 300 nodes drawn, with \d\d % of all contributions", hub.note)
+    assert "what smoothing carries" in made.html
+
+
+def test_nodes_are_shown_with_their_neighbourhood(tmp_path):
+    count = 300
+    edges = [[i, (i + 1) % count] for i in range(count)] + [[0, i] for i in range(2, count, 2)]
+    start_node_run(tmp_path, edges)
     subject = open_run(tmp_path / "run")
     made = make_report(subject, which=[7, 0])
     assert [card.title for card in made.graphs] == ["Node 7", "Node 0"]

@@ -35,7 +35,7 @@ def test_a_model_smooths_what_its_head_says():
     assert_permutation_invariant(net, x, edge_index)
 
 
-@pytest.mark.parametrize("restart", [0.0, -0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("restart", [0.0, -0.1, 1.1, float("nan"), "0.2", True])
 def test_a_restart_that_is_no_probability_is_refused(restart):
     with pytest.raises(ValueError, match="restart is"):
         KerGNN(3, 4, 2, task="node", restart=restart)

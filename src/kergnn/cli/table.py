@@ -50,7 +50,7 @@ def table(
 
     Test accuracy in per cent, mean and standard deviation over the folds; below it what was
     selected, and a paired test against the best other model in the store. In CSV one row is one
-    model on one data set. Of several evaluations of a model on a set the most thorough counts,
+    result. Of several evaluations of a model on a set the most thorough counts,
     never the best; --all-evaluations tells of the others. --configs writes a file for every set
     whose ten folds are done, for kergnn train --config.
     """
@@ -61,6 +61,8 @@ def table(
     from kergnn.evaluation.sheets import STYLES
     from kergnn.evaluation.table import format_table, plot_accuracy
 
+    if summary and every:
+        raise ConfigError("--all-evaluations has no place in a summary: leave out one of the two")
     styles = [*STYLES, "csv"]
     if format_ not in styles:
         raise ConfigError(f"format is {format_!r}: it must be one of {', '.join(sorted(styles))}")

@@ -109,7 +109,7 @@ def published_results() -> list[Result]:
 
 
 def stored_results(store: ResultStore, every: bool = False) -> list[Result]:
-    """Return one result for each data set and model.
+    """Return one result for each data set and model, or all.
 
     Of several evaluations of the same two the one with most folds counts, of those the one with
     most configurations, most epochs, and of those the newest; never the best. The note tells of
@@ -124,7 +124,8 @@ def stored_results(store: ResultStore, every: bool = False) -> list[Result]:
         key = (record["dataset"], record["fingerprint"], record["model"])
         found.setdefault(key, []).append(record)
     for records in found.values():
-        records.sort(key=_rank, reverse=True)
+        records.sort(key=_rank)
+        records.reverse()  # of equals the last one counts
     chosen = {key: records[0] for key, records in found.items()}
     results = []
     for (name, fingerprint, model), records in found.items():
@@ -258,7 +259,7 @@ def _rank(record: Record) -> tuple[Any, ...]:
 
 
 def _note(record: Record, others: int, counts: bool) -> str:
-    notes = [] if counts else ["does not count: another is more thorough, or newer"]
+    notes = [] if counts else ["does not count: another is as thorough or more"]
     if record["folds_failed"]:
         notes.append(f"{counted(record['folds_failed'], 'fold')} failed")
     if record["trials_failed"]:

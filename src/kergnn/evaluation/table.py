@@ -133,9 +133,9 @@ def _effort(record: Record) -> str:
 
 
 def _csv(results: Sequence[Result]) -> str:
-    """Return one row for each data set and model."""
+    """Return one row for each result."""
     head = ["dataset", "model", "mean", "std", "folds", "source", "task", "note", "repeats"]
-    head += ["configurations", "selected", "competitor", "difference", "p_value"]
+    head += ["configurations", "selected", "competitor", "difference", "p_value", "fixed", "counts"]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -157,6 +157,8 @@ def _csv(results: Sequence[Result]) -> str:
                 versus.model if versus else "",
                 _number(versus.difference) if versus else "",
                 _p_value(versus) if versus else "",
+                fixed_values(r.record) if r.record else "",
+                "yes" if r.counts else "no",
             ]
         )
     return buffer.getvalue()

@@ -19,8 +19,8 @@ was smoothed (``restart``), a sum over its surroundings.
   exact contribution is input times gradient divided by the degree.
 
 So ``baseline + node_contribution.sum()`` is the logit. On the way every layer's walks leave their
-shares on the edges they use: ``edge_contribution``, summed over the layers. (What smoothing carries
-over an edge is not among them; occlusion counts it.)
+shares on the edges they use: ``edge_contribution``, summed over the layers. What smoothing carries
+over an edge is not among them, nor what ``gcn`` does; occlusion counts both.
 
 **By experiment.** An edge's effect is what the logit loses when the edge is taken out of the graph,
 :math:`z(G) - z(G \setminus e)`: exact, at the price of one more graph for every edge.
@@ -59,9 +59,11 @@ def explain(
             :class:`kergnn.EgoSubgraphs` stored are used, otherwise they are built.
         target: the class, ``None`` for the predicted one.
         index: for a model of nodes, the node whose class is explained.
-        method: ``"walks"`` for layer-wise shares by exact kernel contributions; ``"readout"`` for
-            the exact shares of the nodes' features in the head, summed over the layers, where an
-            edge has the smaller share of its two ends and a tenth of their mean; ``"occlusion"``
+        method: ``"walks"`` for layer-wise shares by exact kernel contributions, where edges have
+            those of the walks that use them (none by smoothing or ``gcn``); ``"readout"`` for
+            the exact shares of the nodes' features in the head, summed over the layers (where
+            logits are sums over nodes, the summands), where an edge has the smaller share of its
+            two ends and a tenth of their mean; ``"occlusion"``
             for the same shares of nodes, and for edges what the logit loses without them;
             ``"gradient"`` for input times gradient all the way, whose sum is not the logit.
             ``None`` is ``"readout"`` where a graph's logits are sums over its nodes (the readout
@@ -98,7 +100,7 @@ def explain(
         raise ValueError(f"target is {target!r}: it must be a class, from 0 to {len(logits) - 1}")
     output = trace.outputs[:, target]
 
-    of_x, of_readout, of_kernels = _gradients(trace, output.sum())
+    of_x, of_readout, of_kernels = _gradients(trace, target)
     layer = _layer_shares(model, trace, of_readout, index)
     if method in ("readout", "occlusion"):
         nodes = output.detach() if has_evidence(model) else layer.sum(0)
@@ -177,8 +179,10 @@ def _checked_method(model: nn.Module, data: Data, index: int | None, method: str
     return method or ("readout" if has_evidence(model) and model.task == "graph" else "walks")
 
 
-def _gradients(trace: Trace, logit: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Return the derivatives by the input, by what the head sees and by the kernel values."""
+def _gradients(trace: Trace, target: int) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Return a logit's derivatives by the input, what the head sees and the kernel values."""
+    with torch.enable_grad():
+        logit = trace.outputs[:, target].sum()
     kernel_values = [K for layer in trace.layers for K, _ in layer]
     inputs = [trace.x, *trace.readout, *kernel_values]
     of_x, *rest = torch.autograd.grad(logit, inputs, allow_unused=True, materialize_grads=True)
@@ -196,7 +200,8 @@ def _layer_shares(
         only = torch.zeros_like(layer)
         only[:, index] = layer[:, index]
         return only
-    return layer / max(count, 1) if model.readout == "mean" else layer
+    means = model.task == "graph" and model.readout == "mean"
+    return layer / max(count, 1) if means else layer
 
 
 def _edge_shares(trace: Trace, of_kernels: list[Tensor], edge_index: Tensor, exact: bool) -> Tensor:

@@ -26,7 +26,7 @@ from kergnn.explain.contributions import KERNELS, walk_states
 from kergnn.explain.tracing import proportion
 from kergnn.kernels.ragged import averaged, similarity, sum_members
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
-from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothing_step
+from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
 
 def explainable(model: nn.Module) -> nn.Module:
@@ -79,10 +79,12 @@ class ExplainableKerGNN(nn.Module):
         for conv, norm in zip(model.convs, model.norms, strict=True):
             self.layers.extend(_Hop() for _ in range(model.num_hops - 1))
             self.layers.append(_SoftLayer(conv, norm))
-        self.smoothing = nn.ModuleList()
-        for _ in range(0 if model.restart is None else NUM_SMOOTHING_STEPS):
-            self.smoothing.extend(_Hop() for _ in range(model.num_hops - 1))
-            self.smoothing.append(_SoftSmoothing(model.restart or 0.0, model.num_hops))
+        self.smoothing = None
+        if model.restart is not None:
+            self.smoothing = _SoftSmoothing(model.restart, model.num_hops)
+            self.hops = nn.ModuleList(
+                _Hop() for _ in range(NUM_SMOOTHING_STEPS * model.num_hops - 1)
+            )
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
         """Return the logits; the number of graphs is that of the largest index."""
@@ -94,15 +96,11 @@ class ExplainableKerGNN(nn.Module):
             h = layer(h, ego, edge_index)
             if isinstance(layer, _SoftLayer):
                 features.append(h)
-        if model.restart is None:
+        if self.smoothing is None:
             where = (batch, None if batch is None else int(batch.max()) + 1)
             return model.logits(features, ego, *where)
-        evidence: Tensor = model.head(torch.cat(features, dim=1))
-        z = evidence
-        for step in self.smoothing:
-            if isinstance(step, _SoftSmoothing):
-                z = step(z, evidence, ego, edge_index)
-        return z
+        out: Tensor = self.smoothing(model.head(torch.cat(features, dim=1)), ego, edge_index)
+        return out
 
 
 class _Hop(MessagePassing):  # type: ignore[misc]
@@ -127,16 +125,16 @@ class _SoftLayer(MessagePassing):  # type: ignore[misc]
 
 
 class _SoftSmoothing(MessagePassing):  # type: ignore[misc]
-    """A step of the smoothing that reads the weights an explainer has put on it."""
+    """The smoothing, which reads the weights an explainer has put on it."""
 
     def __init__(self, restart: float, num_hops: int) -> None:
         super().__init__()
         self.restart, self.num_hops = restart, num_hops
 
-    def forward(self, z: Tensor, h: Tensor, ego: EgoGraphs, edge_index: Tensor) -> Tensor:
+    def forward(self, h: Tensor, ego: EgoGraphs, edge_index: Tensor) -> Tensor:
         edge_weight = _soft_weights(self, ego, edge_index, len(h))
         member, size = _soft_members(ego, edge_weight, self.num_hops)
-        return smoothing_step(z, h, ego, self.restart, member, size)
+        return smoothed(h, ego, self.restart, member, size)
 
 
 def _soft_weights(

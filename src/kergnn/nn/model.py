@@ -56,9 +56,10 @@ class KerGNN(nn.Module):
             which training adds to its loss.
         evidence_penalty: the same for the mean size of the nodes' evidence, so that few nodes have
             any; for the readout ``"evidence"``.
-        restart: for nodes, the probability of returning to the node itself when its logits are
-            averaged over its neighbourhood by personalised PageRank, see
-            :func:`kergnn.nn.smoothing.smoothed`; ``None`` for no averaging.
+        restart: for nodes, the probability r of returning to the node itself when its logits H are
+            smoothed by ten steps of personalised PageRank over the ego-graphs,
+            :math:`Z_{k+1}(v) = (1 - r) \sum_{a \in G_v} Z_k(a) / \sqrt{|G_v|\,|G_a|} + r H(v)`;
+            ``None`` for no smoothing.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -125,7 +126,8 @@ class KerGNN(nn.Module):
                 f"evidence_penalty is {evidence_penalty!r}: it must be 0, unless readout is "
                 "'evidence' and task is 'graph'"
             )
-        if restart is not None and (task != "node" or not 0 < restart <= 1):
+        numeric = isinstance(restart, (int, float)) and not isinstance(restart, bool)
+        if restart is not None and not (task == "node" and numeric and 0 < restart <= 1):
             raise ValueError(
                 f"restart is {restart!r}: it must be None, or above 0 and at most 1 for task 'node'"
             )

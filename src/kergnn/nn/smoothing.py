@@ -10,8 +10,14 @@ from kergnn.kernels.ragged import averaged
 NUM_SMOOTHING_STEPS = 10
 
 
-def smoothed(h: Tensor, ego: EgoGraphs, restart: float) -> Tensor:
-    r"""Return averages of the nodes' logits by personalised PageRank.
+def smoothed(
+    h: Tensor,
+    ego: EgoGraphs,
+    restart: float,
+    member: Tensor | None = None,
+    size: Tensor | None = None,
+) -> Tensor:
+    r"""Return the nodes' logits, smoothed by personalised PageRank.
 
     .. math::
         Z_0 = H, \qquad
@@ -24,20 +30,9 @@ def smoothed(h: Tensor, ego: EgoGraphs, restart: float) -> Tensor:
         h: (N, C) the logits H.
         ego: the ego-graphs.
         restart: probability r of returning to the node itself; with 1 nothing is smoothed.
+        member, size: see :func:`kergnn.kernels.ragged.averaged`.
     """
     z = h
     for _ in range(NUM_SMOOTHING_STEPS):
-        z = smoothing_step(z, h, ego, restart)
+        z = (1 - restart) * averaged(z, ego, member, size) + restart * h
     return z
-
-
-def smoothing_step(
-    z: Tensor,
-    h: Tensor,
-    ego: EgoGraphs,
-    restart: float,
-    member: Tensor | None = None,
-    size: Tensor | None = None,
-) -> Tensor:
-    """Return the next Z; ``member`` and ``size`` are those of :func:`averaged`."""
-    return (1 - restart) * averaged(z, ego, member, size) + restart * h

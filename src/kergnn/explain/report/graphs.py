@@ -13,13 +13,12 @@ from torch_geometric.data import Data
 from kergnn.batches import Batch
 from kergnn.explain.attribution import explain
 from kergnn.explain.drawing import label_colors
-from kergnn.explain.filters import (
-    layer_values,
-)
+from kergnn.explain.filters import layer_values
 from kergnn.explain.layout import label_names
 from kergnn.explain.matches import structures
 from kergnn.explain.report.pictures import Picture, picture
 from kergnn.explain.subject import Subject
+from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS
 
 # The report of a large set must not take longer than its training.
 _MOST_DRAWN = 250
@@ -95,8 +94,9 @@ class _View:
         if self.centre is None and count <= _MOST_DRAWN:
             return torch.arange(count)
         (graph,) = structures(self.subject.graphs, [self.graph])
-        config = self.subject.run.config
-        hops = None if self.centre is None else config.num_layers * config.num_hops
+        config, model = self.subject.run.config, self.subject.model
+        steps = config.num_layers + (0 if model.restart is None else NUM_SMOOTHING_STEPS)
+        hops = None if self.centre is None else steps * config.num_hops
         start = self.centre
         if start is None:
             start = max(graph, key=graph.degree)
@@ -131,7 +131,7 @@ class _View:
             probability=float(probabilities[predicted]),
             target=names[target],
             logit=float(self.logits[target]),
-            note=self._note(),
+            note=self._note(found),
             centre=None if self.centre is None else position[self.centre],
             drawn=shown,
             picture=picture(shown, labels, colors, *_SIZES[len(drawn) > _SMALL], shrink=True),
@@ -174,10 +174,13 @@ class _View:
             return f"Graph {self.graph}{own}"
         return f"Node {self.centre}" + ("" if len(self.subject.graphs.size) == 1 else own)
 
-    def _note(self) -> str:
+    def _note(self, found: Data) -> str:
         count, drawn = self.batch.x.size(0), len(self.drawn)
         if self.centre is not None:
-            return f"its neighbourhood: {drawn} of {count} nodes drawn"
+            sizes = found.node_contribution.abs()
+            share = float(sizes[self.drawn].sum() / sizes.sum().clamp(min=1e-12))
+            told = "" if share > 0.995 else f", with {100 * share:.0f} % of all contributions"
+            return f"its neighbourhood: {drawn} of {count} nodes drawn{told}"
         return "" if drawn == count else f"{drawn} of {count} nodes drawn, around the largest hub"
 
 
