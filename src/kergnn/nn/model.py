@@ -260,7 +260,8 @@ class KerGNN(nn.Module):
             batch: (N,) graph of every node; without it all nodes are one graph.
             num_graphs: number of graphs; needed with ``batch``, since the last graphs may be empty.
         """
-        ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
+        if isinstance(ego, Tensor):  # built once for the layers and the smoothing
+            ego = checked_ego(x, ego, self.in_channels, self.num_hops, self.max_nodes)
         return self.logits(self.node_features(x, ego), ego, batch, num_graphs)
 
     def logits(
