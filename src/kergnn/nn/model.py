@@ -207,6 +207,11 @@ class KerGNN(nn.Module):
         return {**self.__dict__, "_evidence_size": self._evidence_size.detach()}
 
     @property
+    def num_radii(self) -> int:
+        """How many radii of ego-graphs away features can count: layers and steps of smoothing."""
+        return len(self.convs) + (0 if self.restart is None else NUM_SMOOTHING_STEPS)
+
+    @property
     def reach(self) -> int:
         """How many hops away a node can matter to an output.
 
@@ -215,8 +220,7 @@ class KerGNN(nn.Module):
         ``restart`` every step of the smoothing is one radius.
         """
         by_size = any("gcn" in c.kernels for c in self.convs if isinstance(c, KerGNNConv))
-        steps = 0 if self.restart is None else NUM_SMOOTHING_STEPS
-        hops = (len(self.convs) + steps + by_size) * self.num_hops
+        hops = (self.num_radii + by_size) * self.num_hops
         return hops + (self.max_nodes is not None)
 
     def node_features(self, x: Tensor, ego: EgoGraphs | Tensor) -> list[Tensor]:

@@ -18,7 +18,6 @@ from kergnn.explain.layout import label_names
 from kergnn.explain.matches import structures
 from kergnn.explain.report.pictures import Picture, picture
 from kergnn.explain.subject import Subject
-from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS
 
 # The report of a large set must not take longer than its training.
 _MOST_DRAWN = 250
@@ -94,9 +93,8 @@ class _View:
         if self.centre is None and count <= _MOST_DRAWN:
             return torch.arange(count)
         (graph,) = structures(self.subject.graphs, [self.graph])
-        config, model = self.subject.run.config, self.subject.model
-        steps = config.num_layers + (0 if model.restart is None else NUM_SMOOTHING_STEPS)
-        hops = None if self.centre is None else steps * config.num_hops
+        model = self.subject.model
+        hops = None if self.centre is None else model.num_radii * model.num_hops
         start = self.centre
         if start is None:
             start = max(graph, key=graph.degree)
