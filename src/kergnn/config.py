@@ -65,7 +65,7 @@ class RunConfig:
     hard_edges: bool | None = None  # edges of filters are there or not
     edge_penalty: float | None = None  # on the size of the filters' edges
     evidence_penalty: float | None = None  # on the size of the nodes' evidence
-    restart: float | None = None  # for nodes: their logits are averaged by personalised PageRank
+    restart: float | None = None  # for nodes: their logits are smoothed by personalised PageRank
     # Training
     epochs: int = 200
     patience: int = 60

@@ -24,7 +24,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.explain.attribution import pair_codes
 from kergnn.explain.contributions import KERNELS, walk_states
 from kergnn.explain.tracing import proportion
-from kergnn.kernels.ragged import averaged, similarity, sum_members
+from kergnn.kernels.ragged import normalized_sum, similarity, sum_members
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
 from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
@@ -165,7 +165,9 @@ def soft_conv(
         assert isinstance(group, GraphFilters)
         check_choice("kernel", group.kernel.name, KERNELS)
         if not group.kernel.walks:
-            parts.append(averaged(similarity(x, group.attributes).squeeze(-1), ego, member, size))
+            parts.append(
+                normalized_sum(similarity(x, group.attributes).squeeze(-1), ego, member, size)
+            )
             continue
         parameters = {key: group.get_parameter(key) for key in group.kernel.parameters}
         weight = edge_weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import averaged, similarity
+from kergnn.kernels.ragged import normalized_sum, similarity
 from kergnn.kernels.registry import register_kernel
 
 
@@ -31,4 +31,4 @@ def gcn(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor, num_st
     Returns:
         (1, N, D): the single term.
     """
-    return averaged(similarity(x, attributes).squeeze(-1), ego).unsqueeze(0)
+    return normalized_sum(similarity(x, attributes).squeeze(-1), ego).unsqueeze(0)

@@ -36,7 +36,7 @@ def sum_members(u: Tensor, ego: EgoGraphs) -> Tensor:
     return u.new_zeros(ego.num_nodes, u.size(1)).index_add(0, ego.center, u)
 
 
-def averaged(
+def normalized_sum(
     h: Tensor, ego: EgoGraphs, member: Tensor | None = None, size: Tensor | None = None
 ) -> Tensor:
     r"""Return :math:`\sum_{a \in G_v} h_a / \sqrt{|G_v|\,|G_a|}` for every node: (N, D) -> (N, D).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import averaged
+from kergnn.kernels.ragged import normalized_sum
 
 NUM_SMOOTHING_STEPS = 10
 
@@ -30,9 +30,9 @@ def smoothed(
         h: (N, C) the logits H.
         ego: the ego-graphs.
         restart: probability r of returning to the node itself; with 1 nothing is smoothed.
-        member, size: see :func:`kergnn.kernels.ragged.averaged`.
+        member, size: see :func:`kergnn.kernels.ragged.normalized_sum`.
     """
     z = h
     for _ in range(NUM_SMOOTHING_STEPS):
-        z = (1 - restart) * averaged(z, ego, member, size) + restart * h
+        z = (1 - restart) * normalized_sum(z, ego, member, size) + restart * h
     return z
