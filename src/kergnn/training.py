@@ -30,7 +30,8 @@ from kergnn.prediction import (
 )
 
 SCHEDULES = ("halve", "cosine", "constant")
-_CALIBRATION_GRAPHS = 1024
+# Batch statistics are estimated on at most so many graphs, with about so many nodes in all.
+_CALIBRATION_GRAPHS, _CALIBRATION_NODES = 1024, 2**16
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,13 @@ class Trainer:
         """
         if not batch_norms(self.model):
             return
-        order = torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]
+        some = self.train_part[torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]]
         with calibrated_norms(self.model):
             if self.graphs.task == "node":
                 outputs_of(self.model, self.batches, self.train_part)
             else:
-                for which in torch.split(self.train_part[order], self.config.batch_size):
+                enough = torch.searchsorted(self.graphs.size[some].cumsum(0), _CALIBRATION_NODES)
+                for which in torch.split(some[: int(enough) + 1], self.config.batch_size):
                     outputs_of(self.model, self.batches, which, whole=True)
 
     def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:

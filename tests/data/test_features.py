@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -253,3 +254,39 @@ def test_neighbors_belong_to_one_graph():
         features(smaller)
     with pytest.raises(DataError, match="2 graphs and 4 nodes"):
         features(toy())
+
+
+def star(num_leaves):
+    """Return a star; its centre is node 0."""
+    leaves = torch.arange(1, num_leaves + 1)
+    edge_index = torch.stack([torch.zeros_like(leaves), leaves])
+    return GraphSet(
+        name="star", task="graph", size=torch.tensor([num_leaves + 1]), edge_index=edge_index,
+        y=torch.tensor([0]), class_names=("a",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("degree", "column"),
+    [(0, 0), (1, 1), (3, 3), (4, 4), (5, 4), (6, 5), (7, 5), (8, 6), (11, 6), (12, 7), (15, 7),
+     (16, 8), (22, 8), (23, 9), (31, 9), (32, 10), (33, 10), (1000, 10)],
+)  # fmt: skip
+def test_degrees_are_binned_by_half_octaves(degree, column):
+    """Bin k begins at the root of 2^k; degrees beyond the training part are in the last one."""
+    fitted = Features.fit("binned-degree", star(32), torch.arange(33))
+    assert len(fitted.names) == 11
+    row = fitted(star(degree))[0]
+    assert row.sum() == 1
+    assert row.argmax() == column
+    assert column < 4 or degree > 32 or column == math.floor(2 * math.log2(degree))
+
+
+def test_bins_of_degrees_are_named():
+    fitted = Features.fit("binned-degree", star(7), torch.arange(8))
+    names = [*(f"degree={i}" for i in range(4)), "degree 4 to 5", "degree 6 or more"]
+    assert fitted.names == names
+    assert Features.fit("binned-degree", star(7), torch.tensor([], dtype=torch.long)).names == [
+        "degree 0 or more"
+    ]
+    assert fitted.one_hot
+    assert Features.from_dict(fitted.to_dict()) == fitted

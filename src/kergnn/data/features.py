@@ -8,6 +8,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``attr`` | its attributes, standardised on the training part; columns of zeros and ones stay |
 | ``degree`` | its number of neighbours |
 | ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
+| ``binned-degree`` | the same of bins 0, 1, 2, 3, 4 to 5, 6 to 7, 8 to 11, ...: two an octave |
 | ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
 | ``neighbors`` | which nodes are its neighbours; of a set that is a single graph |
 | ``const`` | the number one |
@@ -15,6 +16,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -30,7 +32,10 @@ from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
 
 UNKNOWN = ("error", "zeros")
-RECIPES = ("label", "attr", "degree", "onehot-degree", "walks", "neighbors", "const")
+RECIPES = (
+    *("label", "attr", "degree", "onehot-degree", "binned-degree", "walks", "neighbors", "const"),
+)
+_ONE_HOT_DEGREE = ("onehot-degree", "binned-degree")
 # What columns are called that have no names of their own.
 _NAMELESS = {"label", "attr", "attributes", "x"}
 
@@ -54,7 +59,7 @@ class Features:
         label_names: for ``label``: the names of the labels of each label column.
         mean: for ``attr``: what is subtracted from every column.
         scale: for ``attr``: what every column is divided by.
-        max_degree: for ``onehot-degree``: larger degrees count as this one.
+        max_degree: for ``onehot-degree`` and ``binned-degree``: larger degrees count as this one.
         label_columns: for ``label``: what every label column is called, if anything.
         attribute_columns: for ``attr``: what every attribute column is called, if anything.
         walk_mean: for ``walks``: what is subtracted from every column.
@@ -107,7 +112,7 @@ class Features:
             label_names=label_names,
             mean=tuple(mean.tolist()),
             scale=tuple(scale.tolist()),
-            max_degree=int(degree.max()) if "onehot-degree" in parts and len(degree) else 0,
+            max_degree=int(degree.max()) if len(degree) and {*parts} & {*_ONE_HOT_DEGREE} else 0,
             label_columns=graphs.label_columns if "label" in parts else (),
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
             walk_mean=tuple(walk_mean.tolist()),
@@ -138,6 +143,11 @@ class Features:
             elif part == "onehot-degree":
                 degree = graphs.degree.clamp(max=self.max_degree)
                 made.append(one_hot(degree, self.max_degree + 1).float())
+            elif part == "binned-degree":
+                limits = torch.tensor(_degree_limits(self.max_degree))
+                degree = graphs.degree.clamp(max=self.max_degree)
+                bins = torch.searchsorted(limits, degree, right=True) - 1
+                made.append(one_hot(bins, len(limits)).float())
             elif part == "walks":
                 made.append(
                     _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
@@ -180,6 +190,8 @@ class Features:
                     seen[name] += 1
             elif part == "onehot-degree":
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
+            elif part == "binned-degree":
+                columns += _bin_names(_degree_limits(self.max_degree))
             elif part == "walks":
                 columns += [f"back after {steps}" for steps in RETURN_STEPS]
             elif part == "neighbors":
@@ -187,6 +199,13 @@ class Features:
             else:
                 columns.append(part)
         return columns
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether a node's features are a single one among zeros: its label or degree."""
+        return self.recipe in _ONE_HOT_DEGREE or (
+            self.recipe == "label" and len(self.label_names) == 1
+        )
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -285,6 +304,24 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
+
+
+def _degree_limits(largest: int) -> list[int]:
+    """Return where the bins of degrees begin, up to that of the largest: two of them an octave."""
+    limits = [0, 1, 2, 3]
+    while limits[-1] <= largest:
+        limits.append(math.isqrt(2 ** len(limits) - 1) + 1)  # the root of 2^k, rounded up
+    return [limit for limit in limits if limit <= largest]
+
+
+def _bin_names(limits: list[int]) -> list[str]:
+    """Return what the bins are called; the last one is open."""
+    last = [following - 1 for following in limits[1:]]
+    names = [
+        f"degree={a}" if a == b else f"degree {a} to {b}"
+        for a, b in zip(limits, last, strict=False)
+    ]
+    return [*names, f"degree {limits[-1]} or more"]
 
 
 def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,8 +2,8 @@
 
 Both engines return the same values and gradients. ``torch`` is the definition, in
 :mod:`kergnn.kernels`; ``numba`` is compiled code with derivatives written by hand for the kernels
-``rw``, ``rw-step`` and ``drw``, in :mod:`kergnn.engine.fused`. It is compiled when it is first
-used, and kept on disk.
+``rw``, ``rw-step``, ``drw`` and ``gcn``, in :mod:`kergnn.engine.fused`. It is compiled when it is
+first used, and kept on disk.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kergnn.egobuilder import not_traced
 from kergnn.egographs import EgoGraphs
 from kergnn.engine import threads  # noqa: F401  it must know of forks before they happen
 from kergnn.engine.normalize import NORMALIZATIONS, normalize_values
-from kergnn.kernels import get_kernel
+from kergnn.kernels import get_kernel, ragged
 
-__all__ = ["ENGINES", "NORMALIZATIONS", "combine", "evaluate"]
+__all__ = ["ENGINES", "NORMALIZATIONS", "combine", "evaluate", "normalized_sum"]
 
 ENGINES = ("auto", "torch", "numba")
 
-_FUSED_KERNELS = ("rw", "rw-step", "drw")
+_FUSED_KERNELS = ("rw", "rw-step", "drw", "gcn")
 _FUSED_TYPES = (torch.float32, torch.float64)
 _warned: set[str] = set()
 
@@ -104,6 +104,23 @@ def combine(
     K = evaluate(kernel, x, ego, adjacency, attributes, num_steps, engine, **parameters)
     K = normalize_values(K, ego.size, attributes.size(1), normalize)
     return torch.einsum("p,pni->ni", step_weight.to(K.dtype), K)
+
+
+@not_traced
+def normalized_sum(h: Tensor, ego: EgoGraphs, engine: str = "auto") -> Tensor:
+    r"""Return :math:`\sum_{a \in G_v} h_a / \sqrt{|G_v|\,|G_a|}` for every node.
+
+    Args:
+        h: (N, D) values of the nodes.
+        ego: the ego-graphs.
+        engine: see :func:`evaluate`.
+
+    Returns:
+        (N, D)
+    """
+    fused = _fused("gcn", h, engine)
+    result: Tensor = (ragged if fused is None else fused).normalized_sum(h, ego)
+    return result
 
 
 def _fused(kernel: str, x: Tensor, engine: str) -> Any:

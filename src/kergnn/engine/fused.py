@@ -1,11 +1,11 @@
 r"""The fused engine: kernels in compiled code, with their derivatives written by hand.
 
 ``rw`` with at most two steps is one compiled pass from the features to the sum over steps, see
-:mod:`kergnn.engine.short`; nothing larger than the :math:`K_p` is ever stored. For all else, the
+:mod:`kergnn.engine.short`; nothing larger than the :math:`K_p` is ever stored. For other walks, the
 similarities :math:`Z = X W^T` are one matrix product of torch, and compiled code turns them into
 all :math:`K_p` (see :mod:`kergnn.engine.walks` and :mod:`kergnn.engine.steps`). Filters are taken
 in blocks of ``LANES``, lane after lane, filled up with filters of zeros; the number m of filter
-nodes is filled up to an even one.
+nodes is filled up to an even one. ``gcn`` has no walks: see :mod:`kergnn.engine.sums`.
 
 Work is cut into tiles of nodes and blocks of filters, and threads take such units as they come. A
 unit reads and writes numbers of its own only, and sums over tiles are taken in the order of tiles:
@@ -28,8 +28,10 @@ from kergnn.engine import powers, short, steps, threads, walks
 from kergnn.engine.lanes import LANES
 from kergnn.engine.members import Array, group_of
 from kergnn.engine.normalize import NORMALIZATIONS
+from kergnn.engine.sums import normalized_sum
 from kergnn.engine.topology import Topology, topology
 from kergnn.kernels.deep_random_walk import check_hops
+from kergnn.kernels.ragged import similarity
 
 
 def evaluate(
@@ -41,9 +43,14 @@ def evaluate(
     num_steps: int,
     hop_weight: Tensor | None = None,
 ) -> Tensor:
-    """Return every K_p of ``"rw"``, ``"rw-step"`` or ``"drw"``: (P + 1, N, D)."""
+    """Return every K_p of ``"rw"``, ``"rw-step"`` or ``"drw"``: (P + 1, N, D).
+
+    Of ``"gcn"`` there is one, whatever P is.
+    """
     num_filters, m, _ = attributes.shape
     _check(x, ego, adjacency, attributes)
+    if kernel == "gcn":
+        return normalized_sum(similarity(x, attributes).squeeze(-1), ego).unsqueeze(0)
     if is_short(kernel, num_steps):
         return _short(ego, x, adjacency, attributes, x.new_ones(num_steps + 1), -1)
     if hop_weight is not None:

@@ -49,11 +49,10 @@ class Subject:
     @property
     def one_hot_names(self) -> list[str] | None:
         """Names of the input features where these are the one-hot label or degree of a node."""
-        if self.run.features.recipe == "label" and len(self.run.features.label_names) == 1:
-            return label_names(self.graphs)
-        if self.run.features.recipe == "onehot-degree":
-            return self.run.features.names
-        return None
+        features = self.run.features
+        if not features.one_hot:
+            return None
+        return label_names(self.graphs) if features.recipe == "label" else features.names
 
     @property
     def one_hot_frequency(self) -> list[float] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from kergnn.egographs import EgoGraphs
-from kergnn.kernels.ragged import normalized_sum
+from kergnn.engine import normalized_sum
+from kergnn.kernels import ragged
 
 NUM_SMOOTHING_STEPS = 10
 
@@ -32,7 +33,8 @@ def smoothed(
         restart: probability r of returning to the node itself; with 1 nothing is smoothed.
         member, size: see :func:`kergnn.kernels.ragged.normalized_sum`.
     """
-    z = h
+    weighted, z = member is not None or size is not None, h
     for _ in range(NUM_SMOOTHING_STEPS):
-        z = (1 - restart) * normalized_sum(z, ego, member, size) + restart * h
+        total = ragged.normalized_sum(z, ego, member, size) if weighted else normalized_sum(z, ego)
+        z = (1 - restart) * total + restart * h
     return z

@@ -155,10 +155,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
     def plot_filters(self, **options: Any) -> Any:
         """Return a picture of the filters, see :func:`kergnn.explain.draw_filters`."""
         check_is_fitted(self, "model_")
-        one_hot = self.features_.recipe == "onehot-degree" or (
-            self.features_.recipe == "label" and len(self.features_.label_names) == 1
-        )
-        names = self.features_.names if one_hot else None
+        names = self.features_.names if self.features_.one_hot else None
         return import_module("kergnn.explain").draw_filters(
             self.model_, **{"names": names, **options}
         )
