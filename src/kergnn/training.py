@@ -225,7 +225,7 @@ class Trainer:
         old = self.state.average or weights
         decay = min(self.config.average, self.state.epoch / (self.state.epoch + 1))
         return {
-            name: now.lerp(old[name], decay) if now.is_floating_point() else now
+            name: now.lerp(old[name], decay) if now.is_floating_point() else now.clone()
             for name, now in weights.items()
         }
 
