@@ -230,19 +230,6 @@ def test_norms_are_calibrated_on_a_mixture_of_training_graphs(mutag, monkeypatch
     assert not torch.equal(chosen.sort().values, t.train_part[:24])
 
 
-def test_norms_are_calibrated_on_no_more_nodes_than_needed(mutag, monkeypatch):
-    monkeypatch.setattr("kergnn.training._CALIBRATION_NODES", 100)
-    t, seen = trainer(mutag, batch_size=1), []
-
-    def record(model, batches, which, whole=False):
-        seen.append(int(t.graphs.size[which].sum()))
-        return torch.zeros(len(which), 2)
-
-    monkeypatch.setattr("kergnn.training.outputs_of", record)
-    t._calibrate()
-    assert sum(seen[:-1]) < 100 <= sum(seen)
-
-
 def test_the_average_of_the_weights_is_what_is_validated_and_kept(mutag):
     """Three epochs are plainly averaged, then the oldest fade; training itself does not change."""
     t, plain = trainer(mutag, average=0.75, epochs=5), trainer(mutag, epochs=5)
