@@ -75,14 +75,13 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(mutag):
     assert figures(runs[0].state.history) != figures(runs[2].state.history)
 
 
-@pytest.mark.parametrize("average", [None, 0.75])
-def test_a_restored_state_goes_on_as_if_nothing_had_happened(mutag, average):
-    whole = trainer(mutag, epochs=5, average=average)
+def test_a_restored_state_goes_on_as_if_nothing_had_happened(mutag):
+    whole = trainer(mutag, epochs=5)
     whole.run()
-    first = trainer(mutag, epochs=5, average=average)
+    first = trainer(mutag, epochs=5)
     for _ in range(2):
         first._epoch()
-    second = trainer(mutag, epochs=5, average=average)
+    second = trainer(mutag, epochs=5)
     second.restore(first.state)
     second.run()
     assert figures(second.state.history) == figures(whole.state.history)
@@ -185,7 +184,7 @@ def test_a_training_step_is_adam_with_all_settings(mutag):
     }
     t, other = trainer(mutag, **changes), trainer(mutag, **changes)
     t.state = other.state = TrainingState(epoch=2)  # in the middle of the schedule
-    t._train()
+    t._train_and_validate()
 
     torch.manual_seed(_epoch_seed(0, 2))
     batch = other.batches(other.train_part[torch.randperm(60)])
@@ -207,8 +206,9 @@ def test_the_metric_decides_which_epoch_is_best(mutag):
     t = trainer(mutag, metric="macro_f1")
     rows = [(0.9, 0.5), (0.5, 0.9), (0.7, 0.9)]
     for accuracy, f1 in rows:
-        row = {"validation_accuracy": accuracy, "validation_macro_f1": f1, "validation_loss": 1.0}
-        t._record(row, {}, {})
+        t._record(
+            {"validation_accuracy": accuracy, "validation_macro_f1": f1, "validation_loss": 1.0}
+        )
     assert t.state.best_epoch == 2
 
 
@@ -228,29 +228,6 @@ def test_norms_are_calibrated_on_a_mixture_of_training_graphs(mutag, monkeypatch
     chosen = torch.cat(seen)
     assert set(chosen.tolist()) < set(t.train_part.tolist())
     assert not torch.equal(chosen.sort().values, t.train_part[:24])
-
-
-def test_the_average_of_the_weights_is_what_is_validated_and_kept(mutag):
-    """Three epochs are plainly averaged, then the oldest fade; training itself does not change."""
-    t, plain = trainer(mutag, average=0.75, epochs=5), trainer(mutag, epochs=5)
-    raw, averages = [], []
-
-    def keep(state):
-        raw.append(state.weights)
-        averages.append(state.average)
-
-    t.run(keep)
-    plain.run()
-    name = "convs.0.groups.0.attributes"
-    assert torch.equal(raw[-1][name], plain.state.weights[name])
-    assert t.state.history[1]["train_loss"] == plain.state.history[1]["train_loss"]
-    torch.testing.assert_close(averages[2][name], sum(w[name] for w in raw[:3]) / 3)
-    torch.testing.assert_close(averages[4][name], 0.75 * averages[3][name] + 0.25 * raw[4][name])
-    best = averages[t.state.best_epoch - 1]
-    assert torch.equal(t.model.get_parameter(name), best[name])
-    found = predict_probabilities(t.model, t.batches, t.validation_part)
-    y = t.graphs.y[t.validation_part]
-    assert metrics(found, y)["accuracy"] == t.state.best_figures["accuracy"]
 
 
 def test_class_weights_are_inverse_to_the_counts(mutag):
@@ -322,7 +299,6 @@ def test_metrics_by_hand():
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"weight_decay": -1.0}, "weight_decay is -1.0"),
         ({"clip": 0.0}, "clip is 0.0"),
-        ({"average": 1.0}, "average is 1.0: it must be above 0 and below 1, or none"),
     ],
 )
 def test_bad_settings_are_named(mutag, changes, message):

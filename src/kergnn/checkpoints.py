@@ -15,10 +15,9 @@ from kergnn.training import TrainingState
 def save_checkpoint(out: Path, state: TrainingState) -> None:
     """Write the state of a training, and its figures so far, into a run folder."""
     tensors = {f"weights.{k}": t for k, t in state.weights.items()}
-    if state.best_epoch != state.epoch or state.average:  # otherwise they are the same tensors
+    if state.best_epoch != state.epoch:  # otherwise they are the same tensors
         tensors |= {f"best.{k}": t for k, t in state.best_weights.items()}
     tensors |= {f"optimizer.{k}": t for k, t in state.optimizer.items()}
-    tensors |= {f"average.{k}": t for k, t in state.average.items()}
     record = {"epoch": state.epoch, "best_epoch": state.best_epoch, "history": state.history}
     save_tensors(out / "checkpoint.safetensors", tensors, record)
     write_atomic(out / "metrics.csv", metrics_table(state.history).encode())
@@ -40,7 +39,6 @@ def load_checkpoint(out: Path) -> TrainingState:
             best_weights=part("best.") or part("weights."),
             weights=part("weights."),
             optimizer=part("optimizer."),
-            average=part("average."),
         )
     except (KeyError, TypeError) as error:
         raise DataError(f"{path}: not a checkpoint ({error!r})") from None

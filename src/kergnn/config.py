@@ -75,7 +75,6 @@ class RunConfig:
     schedule: str = "halve"  # every 50 epochs; or "cosine", "constant"
     weight_decay: float = 0.0
     clip: float | None = 5.0
-    average: float | None = None  # decay of a moving average of the weights, epoch by epoch
     class_weights: bool = False
     metric: str = "accuracy"
     seed: int = 0  # below 2**32

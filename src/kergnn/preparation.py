@@ -142,9 +142,11 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"classes for {graphs.task}s"
         )
     features = config.features or info.recipe(graphs)
-    # The largest degree is nothing that may be known of the test part: always wide.
-    names = Features.fit(features, graphs, torch.arange(graphs.num_nodes)).names
-    wide = len(names) > 100 or "onehot-degree" in features.split("+")
+    # The largest degree is nothing that may be known of the test part: always wide, or never.
+    parts = features.split("+")
+    counted = "+".join(part for part in parts if part != "binned-degree") or "const"
+    names = Features.fit(counted, graphs, torch.arange(graphs.num_nodes)).names
+    wide = len(names) > 100 or "onehot-degree" in parts
     chosen: dict[str, Any] = {"input_channels": 64 if wide else 0, **default_dropout(graphs.task)}
     ignored = [
         key

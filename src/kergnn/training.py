@@ -30,8 +30,8 @@ from kergnn.prediction import (
 )
 
 SCHEDULES = ("halve", "cosine", "constant")
-# Batch statistics are estimated on at most so many graphs. Fewer will not do: the head sees one row
-# a graph, and with 150 of them its statistics move the validation accuracy by points.
+# Batch statistics are estimated on so many graphs. Fewer will not do: the head sees one row a
+# graph, and with 150 of REDDIT-BINARY the draw alone moved the validation accuracy by points.
 _CALIBRATION_GRAPHS = 1024
 
 
@@ -43,10 +43,9 @@ class TrainingState:
         epoch: number of epochs done.
         history: for each epoch its loss, validation figures and seconds.
         best_epoch: the epoch that validation selects, counted from 1; 0 for none yet.
-        best_weights: the model's weights after that epoch, or their moving average.
+        best_weights: the model's weights after that epoch.
         weights: the model's weights now.
         optimizer: the optimizer's tensors, by name.
-        average: the moving average of the weights, if there is one.
     """
 
     epoch: int = 0
@@ -55,7 +54,6 @@ class TrainingState:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     weights: dict[str, Tensor] = field(default_factory=dict)
     optimizer: dict[str, Tensor] = field(default_factory=dict)
-    average: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def best_figures(self) -> dict[str, float]:
@@ -90,8 +88,6 @@ def check_settings(config: RunConfig, num_classes: int) -> None:
         raise ValueError(f"learning_rate is {config.learning_rate}: it must be above 0")
     if config.weight_decay < 0:
         raise ValueError(f"weight_decay is {config.weight_decay}: it must not be negative")
-    if config.average is not None and not 0 < config.average < 1:
-        raise ValueError(f"average is {config.average}: it must be above 0 and below 1, or none")
     if config.clip is not None and config.clip <= 0:
         raise ValueError(f"clip is {config.clip}: it must be above 0, or none")
     if config.metric == "roc_auc" and num_classes != 2:
@@ -171,31 +167,21 @@ class Trainer:
         return state.epoch >= config.epochs or (state.epoch > 0 and waited >= config.patience)
 
     def _epoch(self) -> None:
-        start = time.perf_counter()
         try:
-            loss = self._train()
-            weights = _copy(self.model)
-            average = self._average(weights)
-            if average:  # is what is validated; training goes on from the weights themselves
-                self.model.load_state_dict(average)
-            figures = self._validate()
+            row = self._train_and_validate()
         except ValueError:
             if all(p.isfinite().all() for p in self.model.parameters()):
                 raise
             self._diverged()
-        row = {"epoch": self.state.epoch + 1, "train_loss": loss}
-        row |= {f"validation_{name}": value for name, value in figures.items()}
-        row |= {"learning_rate": learning_rate(self.config, self.state.epoch)}
-        row |= {"seconds": time.perf_counter() - start}
-        self._record(row, weights, average)
+        self._record(row)
 
     def _diverged(self) -> NoReturn:
         raise FloatingPointError(
             f"training diverged in epoch {self.state.epoch + 1}: try a smaller learning_rate"
         )
 
-    def _train(self) -> float:
-        """Go through the training part once; returns the mean loss."""
+    def _train_and_validate(self) -> dict[str, float]:
+        start = time.perf_counter()
         epoch = self.state.epoch
         torch.manual_seed(_epoch_seed(self.config.seed, epoch))
         for group in self.optimizer.param_groups:
@@ -214,29 +200,19 @@ class Trainer:
                 nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
             self.optimizer.step()
             total, count = total + loss.item() * len(y), count + len(y)
-        return total / count
 
-    def _average(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the moving average of the weights, these included; empty without one.
-
-        It is the mean over all epochs until these are 1 / (1 - average), then exponential.
-        """
-        if self.config.average is None:
-            return {}
-        old = self.state.average or weights
-        decay = min(self.config.average, self.state.epoch / (self.state.epoch + 1))
-        return {
-            name: now.lerp(old[name], decay) if now.is_floating_point() else now.clone()
-            for name, now in weights.items()
-        }
-
-    def _validate(self) -> dict[str, float]:
         self._calibrate()
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
         if not probabilities.isfinite().all():
             self._diverged()
         y = self.graphs.y[self.validation_part]
-        return metrics(probabilities, y) | {"loss": log_loss(probabilities, y)}
+        figures = metrics(probabilities, y)
+        figures["loss"] = log_loss(probabilities, y)
+        row = {"epoch": epoch + 1, "train_loss": total / count}
+        row |= {f"validation_{name}": value for name, value in figures.items()}
+        row |= {"learning_rate": learning_rate(self.config, epoch)}
+        row |= {"seconds": time.perf_counter() - start}
+        return row
 
     def _calibrate(self) -> None:
         """Estimate the batch statistics on random training graphs, batch by batch as in training.
@@ -245,12 +221,12 @@ class Trainer:
         """
         if not batch_norms(self.model):
             return
-        some = self.train_part[torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]]
+        order = torch.randperm(len(self.train_part))[:_CALIBRATION_GRAPHS]
         with calibrated_norms(self.model):
             if self.graphs.task == "node":
                 outputs_of(self.model, self.batches, self.train_part)
             else:
-                for which in torch.split(some, self.config.batch_size):
+                for which in torch.split(self.train_part[order], self.config.batch_size):
                     outputs_of(self.model, self.batches, which, whole=True)
 
     def _training_outputs(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -265,28 +241,21 @@ class Trainer:
             batch = self.batches(which)
             yield self.model(*batch.inputs), batch.y
 
-    def _record(
-        self, row: dict[str, float], weights: dict[str, Tensor], average: dict[str, Tensor]
-    ) -> None:
+    def _record(self, row: dict[str, float]) -> None:
         old, key = self.state, f"validation_{self.config.metric}"
         # Validation parts are small and accuracies tie often: the loss decides then.
         score = (row[key], -row["validation_loss"])
         best = old.history[old.best_epoch - 1] if old.best_epoch else None
         better = best is None or score > (best[key], -best["validation_loss"])
-        validated = _copy(self.model)
-        if average:
-            self.model.load_state_dict(weights)
-        else:  # the same, with the batch statistics
-            weights = validated
+        weights = _copy(self.model)
         # One assignment: an interrupt finds the state of the epoch before or of this one.
         self.state = TrainingState(
             epoch=old.epoch + 1,
             history=[*old.history, row],
             best_epoch=old.epoch + 1 if better else old.best_epoch,
-            best_weights=validated if better else old.best_weights,
+            best_weights=weights if better else old.best_weights,
             weights=weights,
             optimizer=_optimizer_tensors(self.optimizer),
-            average=average,
         )
 
 

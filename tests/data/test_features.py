@@ -288,5 +288,5 @@ def test_bins_of_degrees_are_named():
     assert Features.fit("binned-degree", star(7), torch.tensor([], dtype=torch.long)).names == [
         "degree 0 or more"
     ]
-    assert fitted.one_hot
+    assert fitted.is_one_hot
     assert Features.from_dict(fitted.to_dict()) == fitted

@@ -116,6 +116,20 @@ def test_importing_the_package_loads_no_compiled_code():
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+def test_a_kernel_may_be_evaluated_before_there_is_a_layer():
+    """Modules of the engine must not take the names of its functions when they are loaded."""
+    code = """
+import torch
+from kergnn.engine import combine, evaluate
+from kergnn.egographs import EgoGraphs
+ego = EgoGraphs.from_edge_index(torch.tensor([[0], [1]]), 2)
+evaluate("rw", torch.ones(2, 3), ego, torch.ones(1, 1, 1), torch.ones(1, 1, 3), 2)
+import kergnn.engine
+assert kergnn.engine.combine is combine
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
 class Watch(TorchDispatchMode):
     """Record operations that read a number on the host, and those that mix or change devices."""
 

@@ -47,6 +47,24 @@ def test_many_tiles_and_rows_that_are_not_contiguous():
     assert all(map(torch.equal, sum_and_gradient(normalized_sum, ego, h), plain))
 
 
+@pytest.mark.parametrize("num_threads", [2, 5])
+def test_any_number_of_threads_gives_the_same_bits(num_threads):
+    """Work for several threads: 200 graphs, each a tile; both passes."""
+    ego = EgoGraphs.cat([EgoGraphs.from_edge_index(random_graph(130, 0.05, s)[1], 130)
+                         for s in range(20)] * 10)  # fmt: skip
+    h = torch.randn(ego.num_nodes, 40, generator=torch.Generator().manual_seed(0))
+    h.requires_grad_()
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = sum_and_gradient(normalized_sum, ego, h)
+        torch.set_num_threads(num_threads)
+        together = sum_and_gradient(normalized_sum, ego, h)
+    finally:
+        torch.set_num_threads(before)
+    assert all(map(torch.equal, together, alone))
+
+
 def test_the_sum_can_be_differentiated_twice():
     _, edge_index = random_graph(6, 0.5)
     ego = EgoGraphs.from_edge_index(edge_index, 6, max_nodes=3)
@@ -64,7 +82,14 @@ def test_gcn_is_fused(engine):
     assert values.shape == (1, 9, 4)
 
 
-def test_features_of_other_nodes_are_refused():
+@pytest.mark.parametrize("shape", [(3, 1), (1, 1), (2, 1, 1), (2,)])
+def test_values_of_other_nodes_are_refused(shape):
     ego = EgoGraphs.from_edge_index(torch.tensor([[0], [1]]), 2)
-    with pytest.raises(ValueError, match="h has 3 rows: it must have one for each of 2"):
-        normalized_sum(torch.ones(3, 1), ego)
+    with pytest.raises(ValueError, match=r"h has shape .*: it must be \(N, D\) with N = 2"):
+        normalized_sum(torch.ones(shape), ego)
+
+
+def test_gcn_with_filters_of_two_nodes_is_refused():
+    x, edge_index = random_graph(4)
+    with pytest.raises(ValueError, match="h has shape"):
+        evaluate("gcn", x, EgoGraphs.from_edge_index(edge_index, 4), *random_filters(4, 2), 2)

@@ -50,6 +50,10 @@ class TestGCN(KernelTests):
         return super().evaluate({**tensors, "x": tensors["x"] * scale}, ego) * scale
 
 
+class TestFusedGCN(TestGCN):
+    engine = "numba"
+
+
 graphs = st.builds(
     random_graph,
     num_nodes=st.integers(0, 6),

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch_geometric.nn import APPNP
@@ -33,6 +35,17 @@ def test_a_model_smooths_what_its_head_says():
     expected = dense_smoothing(plain(x, edge_index), edge_index, 0.2)
     torch.testing.assert_close(net(x, edge_index), expected)
     assert_permutation_invariant(net, x, edge_index)
+
+
+def test_the_engine_of_the_model_smooths_too(monkeypatch):
+    x, edge_index = random_graph(9, 0.3, seed=2)
+    torch.manual_seed(0)
+    net = KerGNN(3, 4, 5, task="node", restart=0.2, engine="torch").double().eval()
+    expected = net(x, edge_index)
+    monkeypatch.setattr("kergnn.engine.fused.normalized_sum", lambda h, ego: h * math.nan)
+    assert torch.equal(net(x, edge_index), expected)
+    monkeypatch.setattr(net, "engine", "auto")
+    assert net(x, edge_index).isnan().all()
 
 
 @pytest.mark.parametrize("restart", [0.0, -0.1, 1.1, float("nan"), "0.2", True])

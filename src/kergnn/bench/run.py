@@ -118,7 +118,7 @@ def run_bench(
         save(record)
     if "startup" not in record and not quick:
         progress("first passes")
-        record["startup"] = {k: startup_seconds(k) for k in ("rw", "rw-step", "drw")}
+        record["startup"] = {k: startup_seconds(k) for k in ("rw", "rw-step", "drw", "gcn")}
         save(record)
     for name, value, arguments in sweep_points(quick):
         if any((p["sweep"], p["value"]) == (name, value) for p in record["scaling"]):

@@ -33,7 +33,14 @@ from kergnn.data.returns import RETURN_STEPS
 
 UNKNOWN = ("error", "zeros")
 RECIPES = (
-    *("label", "attr", "degree", "onehot-degree", "binned-degree", "walks", "neighbors", "const"),
+    "label",
+    "attr",
+    "degree",
+    "onehot-degree",
+    "binned-degree",
+    "walks",
+    "neighbors",
+    "const",
 )
 _ONE_HOT_DEGREE = ("onehot-degree", "binned-degree")
 # What columns are called that have no names of their own.
@@ -201,7 +208,7 @@ class Features:
         return columns
 
     @property
-    def one_hot(self) -> bool:
+    def is_one_hot(self) -> bool:
         """Whether a node's features are a single one among zeros: its label or degree."""
         return self.recipe in _ONE_HOT_DEGREE or (
             self.recipe == "label" and len(self.label_names) == 1

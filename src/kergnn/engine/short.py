@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kergnn.engine.combine import combine, combine_backward
 from kergnn.engine.lanes import (
     LANES,
     add_dot,
@@ -58,6 +57,7 @@ from kergnn.engine.products import (
     sparse_product,
 )
 from kergnn.engine.topology import Topology
+from kergnn.engine.weighting import combine, combine_backward
 
 # Gradients of filters are summed over this many parts of the nodes, each in one thread.
 PARTS = 16

@@ -26,8 +26,10 @@ def normalized_sum(h: Tensor, ego: EgoGraphs) -> Tensor:
 
     See :func:`kergnn.kernels.ragged.normalized_sum`, its form in plain torch.
     """
-    if len(h) != ego.num_nodes:  # compiled code looks no further than this
-        raise ValueError(f"h has {len(h)} rows: it must have one for each of {ego.num_nodes} nodes")
+    if h.dim() != 2 or len(h) != ego.num_nodes:  # compiled code looks no further than this
+        raise ValueError(
+            f"h has shape {tuple(h.shape)}: it must be (N, D) with N = {ego.num_nodes}"
+        )
     size = torch.from_numpy(np.diff(topology(ego).ptr))
     scale = size.to(h.dtype).rsqrt().unsqueeze(-1)
     total: Tensor = _Sum.apply(ego, scale * h, False)  # type: ignore[no-untyped-call]

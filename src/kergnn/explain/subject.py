@@ -50,7 +50,7 @@ class Subject:
     def one_hot_names(self) -> list[str] | None:
         """Names of the input features where these are the one-hot label or degree of a node."""
         features = self.run.features
-        if not features.one_hot:
+        if not features.is_one_hot:
             return None
         return label_names(self.graphs) if features.recipe == "label" else features.names
 

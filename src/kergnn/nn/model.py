@@ -141,7 +141,7 @@ class KerGNN(nn.Module):
         self.filter_init, self.edge_penalty, self.restart = filter_init, edge_penalty, restart
         self.evidence_penalty, self._evidence_size = evidence_penalty, torch.zeros(())
         self.num_hops, self.max_nodes = num_hops, max_nodes
-        self.readout, self.task = readout, task
+        self.readout, self.task, self.engine = readout, task, engine
 
         self.input_map = None if input_channels is None else nn.Linear(in_channels, input_channels)
         width = in_channels if input_channels is None else input_channels
@@ -291,7 +291,9 @@ class KerGNN(nn.Module):
             if self.evidence_penalty and self.training:
                 self._evidence_size = out.abs().mean()
             (out,) = self._read_out([out], batch, num_graphs)
-        return out if self.restart is None else smoothed(out, ego, self.restart)
+        if self.restart is not None:
+            out = smoothed(out, ego, self.restart, engine=self.engine)
+        return out
 
     def _read_out(
         self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None

@@ -17,6 +17,7 @@ def smoothed(
     restart: float,
     member: Tensor | None = None,
     size: Tensor | None = None,
+    engine: str = "auto",
 ) -> Tensor:
     r"""Return the nodes' logits, smoothed by personalised PageRank.
 
@@ -32,9 +33,13 @@ def smoothed(
         ego: the ego-graphs.
         restart: probability r of returning to the node itself; with 1 nothing is smoothed.
         member, size: see :func:`kergnn.kernels.ragged.normalized_sum`.
+        engine: see :func:`kergnn.engine.evaluate`; with member or size it is torch.
     """
     weighted, z = member is not None or size is not None, h
     for _ in range(NUM_SMOOTHING_STEPS):
-        total = ragged.normalized_sum(z, ego, member, size) if weighted else normalized_sum(z, ego)
+        if weighted:
+            total = ragged.normalized_sum(z, ego, member, size)
+        else:
+            total = normalized_sum(z, ego, engine)
         z = (1 - restart) * total + restart * h
     return z

@@ -155,7 +155,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
     def plot_filters(self, **options: Any) -> Any:
         """Return a picture of the filters, see :func:`kergnn.explain.draw_filters`."""
         check_is_fitted(self, "model_")
-        names = self.features_.names if self.features_.one_hot else None
+        names = self.features_.names if self.features_.is_one_hot else None
         return import_module("kergnn.explain").draw_filters(
             self.model_, **{"names": names, **options}
         )

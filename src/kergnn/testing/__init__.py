@@ -9,6 +9,7 @@ from kergnn.testing.inputs import (
     random_graph,
 )
 from kergnn.testing.oracles import (
+    PairOracle,
     brute_force,
     deep_kronecker_kernel,
     dense_smoothing,
@@ -22,6 +23,7 @@ from kergnn.testing.oracles import (
 
 __all__ = [
     "KernelTests",
+    "PairOracle",
     "assert_permutation_invariant",
     "brute_force",
     "deep_kronecker_kernel",
