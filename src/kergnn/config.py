@@ -61,7 +61,6 @@ class RunConfig:
     input_dropout: float | None = None  # none: 0 for graphs, 0.5 for nodes
     readout: str = "sum"
     head_channels: int | None = None  # none: as hidden_channels
-    head_dropout: float | None = None  # none: as dropout
     filter_init: str | None = None  # "ego": filters start as frequent shapes of ego-graphs
     hard_edges: bool | None = None  # edges of filters are there or not
     edge_penalty: float | None = None  # on the size of the filters' edges

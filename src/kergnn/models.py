@@ -147,7 +147,6 @@ def build_model(
         input_dropout=config.input_dropout or 0.0,
         readout=config.readout,
         head_channels=config.head_channels,
-        head_dropout=config.head_dropout,
         filter_init=config.filter_init,
         hard_edges=bool(config.hard_edges),
         edge_penalty=config.edge_penalty or 0.0,

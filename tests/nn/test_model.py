@@ -98,16 +98,6 @@ def test_layers_are_followed_by_relu_and_dropout():
     assert torch.equal(net.node_features(x, edge_index)[0], x)
 
 
-def test_the_head_may_drop_more_than_the_layers():
-    x, edge_index = random_graph(10, 0.4)
-    net = KerGNN(3, 16, 2, norm=None, head_dropout=0.5).double()
-    assert torch.equal(net.embed(x, edge_index), net.embed(x, edge_index))
-    assert not torch.equal(net(x, edge_index), net(x, edge_index))
-    net = KerGNN(3, 16, 2, norm=None, dropout=0.5, head_dropout=0.0).double()
-    embedding = net.embed(x, edge_index)
-    assert torch.equal(net.head(embedding), net.head(embedding))
-
-
 def test_dropout_is_off_in_evaluation():
     x, edge_index = random_graph(8, seed=4)
     net = KerGNN(3, 8, 2, dropout=0.5, norm=None).double()
@@ -165,7 +155,6 @@ def test_a_small_model_fits_graphs_that_differ_in_structure_only():
         ({"readout": "max"}, "readout is 'max': it must be one of 'sum', 'mean'"),
         ({"task": "edge"}, "task is 'edge'"),
         ({"dropout": 1.0}, "dropout is 1.0"),
-        ({"head_dropout": -0.1}, "head_dropout is -0.1"),
         ({"kernel": "wl"}, "kernel is 'wl'"),
     ],
 )

@@ -41,13 +41,12 @@ class KerGNN(nn.Module):
         update: see :class:`KerGNNConv`.
         step_weights: see :class:`KerGNNConv`.
         norm: ``"batch"``, ``"layer"`` or ``None``: normalisation of each layer's output.
-        dropout: probability of dropping a feature after each layer.
+        dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; or ``"evidence"``: the head sits
             on every node, its mean over the classes is taken off, and a graph's logits are the sums
             of this evidence of its nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
-        head_dropout: probability of dropping a hidden unit of the MLP, ``None`` for ``dropout``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
         filter_init: ``"ego"`` to let the filters start as the most frequent shapes of the
@@ -88,7 +87,6 @@ class KerGNN(nn.Module):
         input_dropout: float = 0.0,
         readout: str = "sum",
         head_channels: int | None = None,
-        head_dropout: float | None = None,
         task: str = "graph",
         engine: str = "auto",
         filter_init: str | None = None,
@@ -113,12 +111,7 @@ class KerGNN(nn.Module):
         check_choice("norm", norm, ["batch", "layer", None])
         check_choice("readout", readout, ["sum", "mean", "evidence"])
         check_choice("task", task, ["graph", "node"])
-        head_dropout = dropout if head_dropout is None else head_dropout
-        for name, value in (
-            ("dropout", dropout),
-            ("input_dropout", input_dropout),
-            ("head_dropout", head_dropout),
-        ):
+        for name, value in (("dropout", dropout), ("input_dropout", input_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} is {value!r}: it must be at least 0 and below 1")
         check_choice("filter_init", filter_init, [None, "ego"])
@@ -175,7 +168,7 @@ class KerGNN(nn.Module):
             _norm(norm, width),
             nn.Linear(width, head_channels),
             nn.ReLU(),
-            nn.Dropout(head_dropout),
+            nn.Dropout(dropout),
             nn.Linear(head_channels, out_channels),
         )
 
