@@ -143,10 +143,11 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
         )
     features = config.features or info.recipe(graphs)
     # The largest degree is nothing that may be known of the test part: always wide, or never.
-    parts = features.split("+")
-    counted = "+".join(part for part in parts if part != "binned-degree") or "const"
-    names = Features.fit(counted, graphs, torch.arange(graphs.num_nodes)).names
-    wide = len(names) > 100 or "onehot-degree" in parts
+    parts, every = features.split("+"), torch.arange(graphs.num_nodes)
+    count = len(Features.fit(features, graphs, every).names)
+    if "binned-degree" in parts:
+        count -= len(Features.fit("binned-degree", graphs, every).names)
+    wide = count > 100 or "onehot-degree" in parts
     chosen: dict[str, Any] = {"input_channels": 64 if wide else 0, **default_dropout(graphs.task)}
     ignored = [
         key
