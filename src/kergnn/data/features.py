@@ -16,7 +16,6 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
+from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
@@ -151,7 +151,7 @@ class Features:
                 degree = graphs.degree.clamp(max=self.max_degree)
                 made.append(one_hot(degree, self.max_degree + 1).float())
             elif part == "binned-degree":
-                limits = torch.tensor(_degree_limits(self.max_degree))
+                limits = torch.tensor(degree_limits(self.max_degree))
                 degree = graphs.degree.clamp(max=self.max_degree)
                 bins = torch.searchsorted(limits, degree, right=True) - 1
                 made.append(one_hot(bins, len(limits)).float())
@@ -198,7 +198,7 @@ class Features:
             elif part == "onehot-degree":
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
             elif part == "binned-degree":
-                columns += _bin_names(_degree_limits(self.max_degree))
+                columns += bin_names(degree_limits(self.max_degree))
             elif part == "walks":
                 columns += [f"back after {steps}" for steps in RETURN_STEPS]
             elif part == "neighbors":
@@ -311,24 +311,6 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
-
-
-def _degree_limits(largest: int) -> list[int]:
-    """Return where the bins of degrees begin, up to that of the largest: two of them an octave."""
-    limits = [0, 1, 2, 3]
-    while limits[-1] <= largest:
-        limits.append(math.isqrt(2 ** len(limits) - 1) + 1)  # the root of 2^k, rounded up
-    return [limit for limit in limits if limit <= largest]
-
-
-def _bin_names(limits: list[int]) -> list[str]:
-    """Return what the bins are called; the last one is open."""
-    last = [following - 1 for following in limits[1:]]
-    names = [
-        f"degree={a}" if a == b else f"degree {a} to {b}"
-        for a, b in zip(limits, last, strict=False)
-    ]
-    return [*names, f"degree {limits[-1]} or more"]
 
 
 def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
