@@ -173,7 +173,7 @@ def test_a_failed_trial_has_no_score():
 
 def test_the_number_of_trials_is_known_beforehand(small_plan):
     assert small_plan(repeats=2).trials_per_fold == 5
-    assert small_plan(repeats=2, search="halving").trials_per_fold == 3 + 1 + 2
+    assert small_plan(repeats=2, search="halving").trials_per_fold == 3 + 2
 
 
 def test_an_evaluation_keeps_its_key_when_it_grows_by_folds(small_plan):

@@ -99,8 +99,8 @@ def test_nothing_is_selected_if_all_failed():
 def test_halving_gives_more_epochs_to_fewer():
     configs = space(hidden_channels=list(range(1, 10)), epochs=90).grid(BASE)
     rounds, chosen = run(halving(configs), lambda c: (c.hidden_channels / 10, 0.0))
-    assert [len(configs) for configs in rounds] == [9, 3, 1]
-    assert [{c.epochs for c in configs} for configs in rounds] == [{10}, {30}, {90}]
+    assert [len(configs) for configs in rounds] == [9, 3]  # one is left: nothing to compare
+    assert [{c.epochs for c in configs} for configs in rounds] == [{10}, {30}]
     assert {c.hidden_channels for c in rounds[1]} == {7, 8, 9}
     assert (chosen.hidden_channels, chosen.epochs) == (9, 90)
 

@@ -164,7 +164,8 @@ def exhaustive(configs: Sequence[RunConfig]) -> Search:
 def halving(configs: Sequence[RunConfig], factor: int = 3) -> Search:
     """Try all with few epochs, the best third of them with three times as many, and so on.
 
-    The last round trains with all epochs. Every round starts again from nothing.
+    Every round starts again from nothing. A single one that is left is selected as it is: to train
+    it with all epochs would decide nothing.
     """
     left = list(configs)
     rounds = max(0, math.ceil(math.log(len(left), factor) - 1e-9)) if left else 0
@@ -176,6 +177,8 @@ def halving(configs: Sequence[RunConfig], factor: int = 3) -> Search:
         scores = yield short
         ranked = [config for _, config in _ranked(left, scores)]
         left = ranked[: max(1, math.ceil(len(left) / factor))]
+        if len(left) < 2:
+            return left[0] if left else None
     scores = yield left
     return _best(left, scores)
 
