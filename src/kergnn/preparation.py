@@ -142,12 +142,13 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"classes for {graphs.task}s"
         )
     features = config.features or info.recipe(graphs)
-    # The largest degree is nothing that may be known of the test part: always wide, or never.
+    # The largest degree and frequent colours are nothing that may be known of the test part: always
+    # wide, or never.
     parts, every = features.split("+"), torch.arange(graphs.num_nodes)
     count = len(Features.fit(features, graphs, every).names)
     if "binned-degree" in parts:
         count -= len(Features.fit("binned-degree", graphs, every).names)
-    wide = count > 100 or "onehot-degree" in parts
+    wide = count > 100 or "onehot-degree" in parts or "wl" in parts
     chosen: dict[str, Any] = {"input_channels": 64 if wide else 0, **default_dropout(graphs.task)}
     ignored = [
         key

@@ -303,6 +303,7 @@ def test_changed_data_are_read_again_and_other_data_refused(tmp_path):
 
 def test_the_width_of_the_model_does_not_depend_on_the_test_part(small_plan):
     assert small_plan(features="onehot-degree").configs[0].input_channels == 64
+    assert small_plan(features="wl").configs[0].input_channels == 64
     assert small_plan(features="binned-degree").configs[0].input_channels == 0
 
 

@@ -46,8 +46,8 @@ def train(
     features: Annotated[
         str | None,
         typer.Option(
-            help="Recipe: label, attr, degree, onehot-degree, binned-degree, walks, neighbors, "
-            "const, or a+b."
+            help="Recipe: label, attr, degree, onehot-degree, binned-degree, wl, walks, "
+            "neighbors, const, or a+b."
         ),
     ] = None,
     epochs: Annotated[

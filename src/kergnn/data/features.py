@@ -9,6 +9,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``degree`` | its number of neighbours |
 | ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
 | ``binned-degree`` | the same of bins 0, 1, 2, 3, 4 to 5, 6 to 7, 8 to 11, ...: two an octave |
+| ``wl`` | one-hot vectors of its frequent Weisfeiler-Lehman colours after one and two rounds |
 | ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
 | ``neighbors`` | which nodes are its neighbours; of a set that is a single graph |
 | ``const`` | the number one |
@@ -26,6 +27,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
+from kergnn.data.colors import Color, color_features, frequent_colors
 from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
@@ -38,6 +40,7 @@ RECIPES = (
     "degree",
     "onehot-degree",
     "binned-degree",
+    "wl",
     "walks",
     "neighbors",
     "const",
@@ -74,6 +77,7 @@ class Features:
         edge_names: by their name, the values of edges, each of which is a feature for a network
             that looks at edges; whatever the recipe.
         num_nodes: for ``neighbors``: the number of nodes of the graph.
+        colors: for ``wl``: the colours that are features.
     """
 
     recipe: str
@@ -87,6 +91,7 @@ class Features:
     walk_scale: tuple[float, ...] = ()
     edge_names: EdgeNames = ()
     num_nodes: int = 0
+    colors: tuple[Color, ...] = ()
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -126,6 +131,7 @@ class Features:
             walk_scale=tuple(walk_scale.tolist()),
             edge_names=find_edge_names(graphs),
             num_nodes=graphs.num_nodes if "neighbors" in parts else 0,
+            colors=frequent_colors(graphs, train_nodes.numpy()) if "wl" in parts else (),
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -155,6 +161,8 @@ class Features:
                 degree = graphs.degree.clamp(max=self.max_degree)
                 bins = torch.searchsorted(limits, degree, right=True) - 1
                 made.append(one_hot(bins, len(limits)).float())
+            elif part == "wl":
+                made.append(torch.from_numpy(color_features(graphs, self.colors)))
             elif part == "walks":
                 made.append(
                     _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
@@ -199,6 +207,8 @@ class Features:
                 columns += [f"degree={i}" for i in range(self.max_degree + 1)]
             elif part == "binned-degree":
                 columns += bin_names(degree_limits(self.max_degree))
+            elif part == "wl":
+                columns += [name for _, _, name in self.colors]
             elif part == "walks":
                 columns += [f"back after {steps}" for steps in RETURN_STEPS]
             elif part == "neighbors":
@@ -284,6 +294,7 @@ class Features:
             walk_scale=tuple(values.get("walk_scale", ())),
             edge_names=tuple((name, tuple(known)) for name, known in values.get("edge_names", ())),
             num_nodes=int(values.get("num_nodes", 0)),
+            colors=tuple((k, number, name) for k, number, name in values.get("colors", ())),
         )
 
 

@@ -18,6 +18,7 @@ from kergnn.testing.oracles import (
     enumerated_returns,
     enumerated_walk_kernel,
     kronecker_kernel,
+    unfolded_color,
     walks,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "kronecker_kernel",
     "random_filters",
     "random_graph",
+    "unfolded_color",
     "walks",
 ]

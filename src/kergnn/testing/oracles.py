@@ -62,6 +62,15 @@ def enumerated_returns(adjacency: Tensor, length: int) -> Tensor:
     return back
 
 
+def unfolded_color(adjacency: Tensor, labels: list[str], node: int, rounds: int) -> Any:
+    """The Weisfeiler-Lehman colour of a node, as nested tuples: its own and those around it."""
+    if rounds == 0:
+        return labels[node]
+    neighbors = adjacency[node].nonzero().flatten().tolist()
+    around = [unfolded_color(adjacency, labels, u, rounds - 1) for u in neighbors]
+    return unfolded_color(adjacency, labels, node, rounds - 1), tuple(sorted(around, key=repr))
+
+
 def enumerated_walk_kernel(A: Tensor, X: Tensor, B: Tensor, W: Tensor, p: int) -> Tensor:
     """Sum over all pairs of p-step walks: the product of the similarities of their nodes at every
     step, times the weights of the filter edges walked over.
