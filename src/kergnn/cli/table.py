@@ -33,6 +33,12 @@ def table(
             help="Tell of all evaluations of a model on a set, not only of the one that counts.",
         ),
     ] = False,
+    ensembles: Annotated[
+        bool,
+        typer.Option(
+            "--ensembles", help="Show what the networks of a fold reach together, in further rows."
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     configs: Annotated[
         Path | None,
@@ -56,6 +62,7 @@ def table(
     """
     from kergnn.data.store import write_atomic
     from kergnn.evaluation import ResultStore
+    from kergnn.evaluation.ensembles import ensemble_results
     from kergnn.evaluation.results import published_results, stored_results, summarized
     from kergnn.evaluation.selected import write_selected
     from kergnn.evaluation.sheets import STYLES
@@ -69,7 +76,8 @@ def table(
     named, store = store is not None, store or Path("results")
     if not store.is_dir() and (named or not published):
         raise ConfigError(f"{store}: no such folder; kergnn evaluate writes results")
-    stored = stored_results(ResultStore(store), every=every)
+    records = ResultStore(store)
+    stored = stored_results(records, every=every)
     results = [*(published_results() if published else []), *stored]
     if datasets:
         known = {result.dataset.lower(): result.dataset for result in results}
@@ -93,6 +101,8 @@ def table(
             raise ConfigError(f"{store}: no evaluation{which} here has all ten folds")
         typer.echo("\n".join(f"{path} written" for path in written))
     shown = summarized(counting) if summary else results
+    if ensembles:
+        shown = [*shown, *ensemble_results(shown, records)]
     text = format_table(shown, format_, with_details=not summary)
     if out is not None:
         write_atomic(out, text.encode())

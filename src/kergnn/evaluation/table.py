@@ -38,7 +38,8 @@ def format_table(results: Sequence[Result], style: str = "text", with_details: b
     if style == "csv":
         return _csv(results)
     sheets = [_matrix(task, results) for task in _TITLES if any(r.task == task for r in results)]
-    measured = [result for result in results if not result.published]
+    # An ensemble has no record of its own: its runs are those of the model.
+    measured = [result for result in results if result.record]
     sheets += [_details(measured)] if with_details and measured else []
     return STYLES[style](sheets)
 

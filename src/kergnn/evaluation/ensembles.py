@@ -1,0 +1,52 @@
+"""What the runs of a fold say together: an ensemble of networks that differ by their seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from kergnn.evaluation.results import Result
+from kergnn.evaluation.store import ResultStore
+from kergnn.evaluation.trial import Record
+
+
+def ensemble_results(results: Sequence[Result], store: ResultStore) -> list[Result]:
+    """Return for measured networks what the runs of a fold reach together.
+
+    The runs that a fold's score is the mean of vote with their probabilities. So nothing is trained
+    or selected anew; but it is another system, of as many networks as there are runs.
+    """
+    found = []
+    for result in results:
+        record = result.record
+        if result.published or not result.counts or record["repeats"] < 2:
+            continue
+        if "seconds_per_epoch" not in record["measured"]:  # a kernel machine: all runs are alike
+            continue
+        scores = []
+        for fold in record["folds"]:
+            runs = [store.trial(record["dataset"], key) for key in fold["assessment"]]
+            whole = [run for run in runs if run is not None and run["status"] == "done"]
+            if len(whole) == record["repeats"]:
+                scores.append(ensemble_accuracy(whole))
+        if scores and len(scores) == result.folds:
+            found.append(
+                Result(
+                    result.task,
+                    result.dataset,
+                    f"{result.model}, {record['repeats']} networks",
+                    statistics.fmean(scores),
+                    statistics.pstdev(scores) if len(scores) > 1 else None,
+                    len(scores),
+                )
+            )
+    return found
+
+
+def ensemble_accuracy(runs: Sequence[Record]) -> float:
+    """Return the test accuracy of the mean of the probabilities that some runs have predicted."""
+    votes = np.mean([run["predictions"]["probabilities"] for run in runs], axis=0)
+    right = votes.argmax(1) == np.array(runs[0]["predictions"]["true"])
+    return float(right.mean())
