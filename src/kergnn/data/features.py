@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
-from kergnn.data.colors import Color, color_features, frequent_colors
+from kergnn.data.colors import FEWEST_NODES, Color, color_features, frequent_colors
 from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
@@ -66,11 +66,12 @@ class Features:
 
     Args:
         recipe: the recipe's name.
-        label_names: for ``label``: the names of the labels of each label column.
+        label_names: for ``label``, and ``wl`` where there are labels: the names of the labels of
+            each label column.
         mean: for ``attr``: what is subtracted from every column.
         scale: for ``attr``: what every column is divided by.
         max_degree: for ``onehot-degree`` and ``binned-degree``: larger degrees count as this one.
-        label_columns: for ``label``: what every label column is called, if anything.
+        label_columns: likewise what every label column is called, if anything.
         attribute_columns: for ``attr``: what every attribute column is called, if anything.
         walk_mean: for ``walks``: what is subtracted from every column.
         walk_scale: for ``walks``: what every column is divided by.
@@ -100,10 +101,20 @@ class Features:
         label_names: tuple[tuple[str, ...], ...] = ()
         mean, scale = torch.empty(0), torch.empty(0)
         walk_mean, walk_scale = torch.empty(0), torch.empty(0)
-        if "label" in parts:
-            if graphs.labels is None:
-                raise DataError(f"features is {recipe!r}, but {graphs.name} has no node labels")
+        if "label" in parts and graphs.labels is None:
+            raise DataError(f"features is {recipe!r}, but {graphs.name} has no node labels")
+        labelled = graphs.labels is not None and bool({"label", "wl"} & {*parts})
+        if labelled:
             label_names = graphs.label_names
+        colors: tuple[Color, ...] = ()
+        if "wl" in parts:
+            start = None if graphs.labels is None else (graphs.labels, graphs.label_names)
+            colors = frequent_colors(graphs, start, train_nodes.numpy())
+            if not colors and parts == ["wl"]:
+                raise DataError(
+                    f"features is {recipe!r}, but no {FEWEST_NODES} nodes of the training part of "
+                    f"{graphs.name} have surroundings that are alike: join it to others by +"
+                )
         if "attr" in parts:
             if graphs.attributes is None:
                 raise DataError(f"features is {recipe!r}, but {graphs.name} has no attributes")
@@ -125,13 +136,13 @@ class Features:
             mean=tuple(mean.tolist()),
             scale=tuple(scale.tolist()),
             max_degree=int(degree.max()) if len(degree) and {*parts} & {*_ONE_HOT_DEGREE} else 0,
-            label_columns=graphs.label_columns if "label" in parts else (),
+            label_columns=graphs.label_columns if labelled else (),
             attribute_columns=graphs.attribute_columns if "attr" in parts else (),
             walk_mean=tuple(walk_mean.tolist()),
             walk_scale=tuple(walk_scale.tolist()),
             edge_names=find_edge_names(graphs),
             num_nodes=graphs.num_nodes if "neighbors" in parts else 0,
-            colors=frequent_colors(graphs, train_nodes.numpy()) if "wl" in parts else (),
+            colors=colors,
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
@@ -162,7 +173,7 @@ class Features:
                 bins = torch.searchsorted(limits, degree, right=True) - 1
                 made.append(one_hot(bins, len(limits)).float())
             elif part == "wl":
-                made.append(torch.from_numpy(color_features(graphs, self.colors)))
+                made.append(self._colors(graphs, unknown))
             elif part == "walks":
                 made.append(
                     _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
@@ -230,6 +241,21 @@ class Features:
         return self.label_columns, tuple(dict.fromkeys(self.attribute_columns))
 
     def _labels(self, graphs: GraphSet, unknown: str) -> Tensor:
+        positions = self._label_positions(graphs, unknown).T
+        made = [
+            one_hot(position + 1, len(names) + 1)[:, 1:].float()
+            for position, names in zip(positions, self.label_names, strict=True)
+        ]
+        return torch.cat(made, dim=1)
+
+    def _colors(self, graphs: GraphSet, unknown: str) -> Tensor:
+        start = None
+        if self.label_names:
+            start = self._label_positions(graphs, unknown), self.label_names
+        return torch.from_numpy(color_features(graphs, start, self.colors))
+
+    def _label_positions(self, graphs: GraphSet, unknown: str) -> Tensor:
+        """Return where the labels of every node (N, L) stand in ``label_names``, -1 for nowhere."""
         columns = 0 if graphs.labels is None else graphs.labels.size(1)
         if graphs.labels is None or columns != len(self.label_names):
             raise DataError(
@@ -253,8 +279,8 @@ class Features:
                 if unknown == "error":
                     raise DataError(message)
                 warnings.warn(message, stacklevel=2)
-            made.append(one_hot(position + 1, len(names) + 1)[:, 1:].float())
-        return torch.cat(made, dim=1)
+            made.append(position)
+        return torch.stack(made, dim=1)
 
     def _attributes(self, graphs: GraphSet) -> Tensor:
         width = 0 if graphs.attributes is None else graphs.attributes.size(1)

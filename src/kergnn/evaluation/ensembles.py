@@ -26,7 +26,7 @@ def ensemble_results(results: Sequence[Result], store: ResultStore) -> list[Resu
         if "seconds_per_epoch" not in record["measured"]:  # a kernel machine: all runs are alike
             continue
         scores = []
-        for fold in record["folds"]:
+        for fold in (fold for fold in record["folds"] if fold["status"] == "done"):
             runs = [store.trial(record["dataset"], key) for key in fold["assessment"]]
             whole = [run for run in runs if run is not None and run["status"] == "done"]
             if len(whole) == record["repeats"]:
@@ -40,6 +40,7 @@ def ensemble_results(results: Sequence[Result], store: ResultStore) -> list[Resu
                     statistics.fmean(scores),
                     statistics.pstdev(scores) if len(scores) > 1 else None,
                     len(scores),
+                    note="an ensemble: the runs of a fold vote with their probabilities",
                 )
             )
     return found
@@ -47,6 +48,7 @@ def ensemble_results(results: Sequence[Result], store: ResultStore) -> list[Resu
 
 def ensemble_accuracy(runs: Sequence[Record]) -> float:
     """Return the test accuracy of the mean of the probabilities that some runs have predicted."""
-    votes = np.mean([run["predictions"]["probabilities"] for run in runs], axis=0)
+    voices = [np.array(run["predictions"]["probabilities"], dtype=float) for run in runs]
+    votes = np.mean(voices, axis=0)
     right = votes.argmax(1) == np.array(runs[0]["predictions"]["true"])
     return float(right.mean())

@@ -50,8 +50,9 @@ def _matrix(task: str, results: Sequence[Result]) -> Sheet:
     datasets = list(dict.fromkeys(result.dataset for result in mine))
     models = list(dict.fromkeys((result.model, result.published) for result in mine))
     found = {(result.model, result.published, result.dataset): result for result in mine}
-    # A quick look at a few folds does not compete.
-    whole = [r for r in mine if r.mean is not None and r.folds == NUM_SPLITS]
+    # Neither a quick look at a few folds nor an ensemble, which has no record, competes.
+    single = [r for r in mine if r.published or r.record]
+    whole = [r for r in single if r.mean is not None and r.folds == NUM_SPLITS]
     best = {r.dataset: r.mean for r in sorted(whole, key=lambda r: r.mean or 0)}
     rows, bold = [], set()
     for i, (model, published) in enumerate(models):
