@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 
 from kergnn.data import load_graphs
@@ -50,3 +52,13 @@ def test_names_are_sorted_as_numbers_before_words():
     codes, names = encode(["b", "10", "9", "b", "-1"])
     assert names == ("-1", "9", "10", "b")
     assert codes.tolist() == [3, 2, 1, 3, 0]
+
+
+def test_a_part_has_its_share_of_the_simple_edges():
+    """They are handed down, not found anew; the graph of 2, 3 and 4 becomes 0, 1 and 2."""
+    whole = make(size=torch.tensor([2, 0, 3, 1]), y=torch.tensor([1, 0, 1, 0]))
+    part = whole.select(torch.tensor([1, 2]))
+    assert part.simple_edges.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert part.simple_edges.tolist() == replace(part).simple_edges.tolist()
+    assert part.degree.tolist() == [1, 2, 1]
+    assert whole[1].simple_edges.shape == (2, 0)

@@ -159,7 +159,7 @@ class GraphSet:
         node = kept[self.graph_of]
         edge = node[self.edge_index[0]]
         position = node.cumsum(0) - 1
-        return replace(
+        part = replace(
             self,
             size=self.size[kept],
             edge_index=position[self.edge_index[:, edge]],
@@ -171,6 +171,10 @@ class GraphSet:
             node_truth=None if self.node_truth is None else self.node_truth[node],
             edge_truth=None if self.edge_truth is None else self.edge_truth[edge],
         )
+        # Sorting the edges of a large set takes seconds: once for all its parts.
+        simple = self.simple_edges[:, node[self.simple_edges[0]]]
+        part.__dict__["simple_edges"] = position[simple]
+        return part
 
     def to_data_list(self, x: Tensor) -> list[Data]:
         """Return the graphs as PyG ``Data`` objects with the node features ``x`` (N, d).
