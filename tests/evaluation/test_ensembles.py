@@ -3,7 +3,7 @@ import pytest
 from kergnn.cli import main
 from kergnn.evaluation import ResultStore
 from kergnn.evaluation.ensembles import ensemble_accuracy, ensemble_results
-from kergnn.evaluation.results import stored_results
+from kergnn.evaluation.results import stored_results, summarized
 
 # Two graphs of class 0 and one of class 1. Alone each run has two of three; together they have all:
 # the third is unsure where it errs, and sure where the others err.
@@ -79,11 +79,23 @@ def test_the_ensemble_of_an_evaluation_has_the_mean_and_deviation_of_its_folds(s
 
 
 def test_what_is_no_ensemble_has_no_row(store):
-    """One run a fold; a kernel machine, whose runs are alike; a run that is gone; a failed fold."""
+    """One run a fold; a kernel machine, whose runs are alike; the best of several models."""
     store.add_evaluation(evaluation(FOLDS, repeats=1))
     store.add_evaluation(evaluation(FOLDS, "wl", measured={"seconds_of_all_trainings": 1.0}))
-    store.add_evaluation(evaluation([*FOLDS, ["good0", "good1", "gone"]], "gin"))
-    assert ensemble_results(stored_results(store), store) == []
+    store.add_evaluation(evaluation(FOLDS * 5, "gin"))
+    results = stored_results(store)
+    assert [r.model for r in ensemble_results(results, store)] == ["gin, 3 networks"]
+    summary = summarized(results)
+    assert "best competitor" in {r.model for r in summary}
+    assert ensemble_results(summary, store) == []
+
+
+def test_a_run_that_the_store_lacks_is_told(store, capsys):
+    store.add_evaluation(evaluation([*FOLDS, ["good0", "good1", "gone"]]))
+    (found,) = ensemble_results(stored_results(store), store)
+    assert (found.mean, found.std, found.note) == (None, None, "trials missing")
+    assert main(["table", "--store", str(store.folder), "--no-published", "--ensembles"]) == 0
+    assert "trials missing" in capsys.readouterr().out
 
 
 def test_the_table_shows_ensembles_on_demand(store, capsys):

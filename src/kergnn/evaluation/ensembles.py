@@ -23,27 +23,36 @@ def ensemble_results(results: Sequence[Result], store: ResultStore) -> list[Resu
         record = result.record
         if result.published or not result.counts or record["repeats"] < 2:
             continue
+        if result.model != record["model"]:  # the best of several, under a name of its own
+            continue
         if "seconds_per_epoch" not in record["measured"]:  # a kernel machine: all runs are alike
             continue
-        scores = []
-        for fold in (fold for fold in record["folds"] if fold["status"] == "done"):
-            runs = [store.trial(record["dataset"], key) for key in fold["assessment"]]
-            whole = [run for run in runs if run is not None and run["status"] == "done"]
-            if len(whole) == record["repeats"]:
-                scores.append(ensemble_accuracy(whole))
-        if scores and len(scores) == result.folds:
+        folds = [fold for fold in record["folds"] if fold["status"] == "done"]
+        scores = [_fold_accuracy(fold, record, store) for fold in folds]
+        known = [score for score in scores if score is not None]
+        whole = len(known) == len(scores)
+        if scores:
             found.append(
                 Result(
                     result.task,
                     result.dataset,
                     f"{result.model}, {record['repeats']} networks",
-                    statistics.fmean(scores),
-                    statistics.pstdev(scores) if len(scores) > 1 else None,
-                    len(scores),
-                    note="an ensemble: the runs of a fold vote with their probabilities",
+                    statistics.fmean(known) if whole else None,
+                    statistics.pstdev(known) if whole and len(known) > 1 else None,
+                    len(known),
+                    note="an ensemble: the runs of a fold vote with their probabilities"
+                    if whole
+                    else "trials missing",
                 )
             )
     return found
+
+
+def _fold_accuracy(fold: Record, record: Record, store: ResultStore) -> float | None:
+    """Return what the runs of a fold reach together, ``None`` if the store lacks one of them."""
+    runs = [store.trial(record["dataset"], key) for key in fold["assessment"]]
+    done = [run for run in runs if run is not None and run["status"] == "done"]
+    return ensemble_accuracy(done) if len(done) == record["repeats"] else None
 
 
 def ensemble_accuracy(runs: Sequence[Record]) -> float:

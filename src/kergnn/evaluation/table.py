@@ -74,7 +74,7 @@ def _accuracy(result: Result | None) -> str:
         return ""
     if result.mean is None:
         short = "OOR" if result.record.get("trials_out_of_resources") else "failed"
-        return result.note if result.published else short
+        return short if result.record else result.note
     digits = 2 if result.published and result.std is None else 1
     text = f"{100 * result.mean:.{digits}f}"
     if result.std is not None:
