@@ -24,7 +24,7 @@ def table(
         bool, typer.Option(help="Show the paper's numbers beside the stored ones.")
     ] = True,
     summary: Annotated[
-        bool, typer.Option("--summary", help="Only KerGNN, below the best published.")
+        bool, typer.Option("--summary", help="Only KerGNN, below the best published and measured.")
     ] = False,
     every: Annotated[
         bool,
