@@ -81,6 +81,8 @@ def _accuracy(result: Result | None) -> str:
         text += f" ± {100 * result.std:.1f}"
     if not result.published and result.folds != NUM_SPLITS:
         text += f" ({result.folds} folds)" if result.folds != 1 else " (1 fold)"
+    if result.record and result.model != result.record["model"]:  # the best of several
+        text += f" ({result.record['model']})"
     return text
 
 
