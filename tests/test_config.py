@@ -94,3 +94,10 @@ def test_bad_options_are_named():
 def test_a_new_key_that_is_none_changes_no_hash():
     """Stored results are found by these hashes: this one must stay."""
     assert RunConfig().hash == "53a4d081e57d"
+
+
+def test_a_record_may_have_a_key_that_is_gone_and_was_none():
+    old = {**RunConfig(num_layers=3).to_dict(), "head_dropout": None}
+    assert RunConfig.from_record(old) == RunConfig(num_layers=3)
+    with pytest.raises(ConfigError, match="head_dropout"):
+        RunConfig.from_record({**old, "head_dropout": 0.5})

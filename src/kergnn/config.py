@@ -81,6 +81,15 @@ class RunConfig:
     # Arguments of the model that no other has, by name
     options: tuple[tuple[str, Any], ...] = ()
 
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> RunConfig:
+        """Return the configuration of a record, which an earlier version may have written.
+
+        A key that is gone since and was ``None`` decided nothing, and its hash does not count it.
+        """
+        kept = {k: v for k, v in values.items() if v is not None or k in _TYPES}
+        return cls().replace(kept)
+
     def replace(self, values: Mapping[str, Any]) -> RunConfig:
         """Return a copy with some keys changed, each checked."""
         checked = _checked(values)

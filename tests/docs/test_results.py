@@ -1,4 +1,4 @@
-"""The README's tables are what `kergnn table` makes of the stored results."""
+"""The stored results: the README's tables are made of them, and they can be made again."""
 
 import re
 
@@ -6,6 +6,9 @@ import pytest
 from snippets import ROOT
 
 from kergnn.cli import main
+from kergnn.evaluation import ResultStore
+from kergnn.evaluation.reproduce import stored_trial
+from kergnn.evaluation.results import stored_results
 
 _TABLE = re.compile(r"<!-- kergnn table (?P<options>.*?) -->\n(?P<text>.*?)<!-- end -->", re.DOTALL)
 
@@ -16,3 +19,17 @@ def test_the_tables_of_the_readme_are_those_of_the_store(capsys):
     options = [*found["options"].split(), "--format", "markdown", "--store", str(ROOT / "results")]
     assert main(["table", *options]) == 0
     assert found["text"].strip() == capsys.readouterr().out.strip()
+
+
+@pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="only the repository has the results")
+def test_every_training_that_counts_can_be_repeated_from_its_record():
+    """Its settings are still known, and are those that it is named by."""
+    store = ResultStore(ROOT / "results")
+    checked = 0
+    for record in (result.record for result in stored_results(store)):
+        for key in (key for fold in record["folds"] for key in fold["assessment"]):
+            trial = store.trial(record["dataset"], key)
+            assert trial is not None, f"{record['dataset']}: {key} is missing"
+            assert stored_trial(trial, record["dataset"]).key == key
+            checked += 1
+    assert checked > 1000

@@ -98,7 +98,7 @@ def reproduce(
             stored = store.trial(record["dataset"], key)
             if stored is None:
                 raise DataError(f"{store.folder}: trial {key} of fold {fold} cannot be read")
-            trial = _trial(stored, dataset)
+            trial = stored_trial(stored, dataset)
             count = stored["threads"] if threads is None else threads
             pairs[number] = stored, run_trial(trial, mirror, count, Path(kernels), progress)
     rows = [row for number, pair in pairs.items() for row in _compare(number, *pair)]
@@ -140,10 +140,10 @@ def _find_fold(record: Record, number: int) -> Record:
     return folds[number]
 
 
-def _trial(stored: Record, dataset: str) -> Trial:
+def stored_trial(stored: Record, dataset: str) -> Trial:
     """Return the trial of a record; ``dataset`` is where its data are, which no record tells."""
     trial = Trial(
-        RunConfig().replace({**stored["config"], "dataset": dataset}),
+        RunConfig.from_record({**stored["config"], "dataset": dataset}),
         stored["dataset"],
         stored["fingerprint"],
         stored["split"],

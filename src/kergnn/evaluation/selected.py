@@ -38,7 +38,7 @@ def selected_config(record: Record) -> tuple[RunConfig, int]:
     elsewhere: Record = {"fold": RunConfig.fold, "seed": RunConfig.seed}
     if record["dataset"].endswith(OWN):
         elsewhere["dataset"] = RunConfig.dataset
-    chosen = [RunConfig().replace({**fold["config"], **elsewhere}) for fold in record["folds"]]
+    chosen = [RunConfig.from_record({**fold["config"], **elsewhere}) for fold in record["folds"]]
     counts = Counter(chosen)
     best = max(counts, key=lambda config: (counts[config], _validation(record, config)))
     return best, counts[best]
