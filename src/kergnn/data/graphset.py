@@ -171,7 +171,7 @@ class GraphSet:
             node_truth=None if self.node_truth is None else self.node_truth[node],
             edge_truth=None if self.edge_truth is None else self.edge_truth[edge],
         )
-        # Sorting the edges of a large set takes seconds: once for all its large parts, as folds are.
+        # Sorting the edges of a large set takes seconds: once for all large parts, such as folds.
         if "simple_edges" in self.__dict__ or 2 * part.num_graphs > self.num_graphs:
             simple = self.simple_edges[:, node[self.simple_edges[0]]]
             part.__dict__["simple_edges"] = position[simple]
