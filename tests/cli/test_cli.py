@@ -91,8 +91,8 @@ def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_pa
     written = (tmp_path / "runs" / "MUTAG" / "config.toml").read_text()
     assert 'kernel = "drw"\n' in written  # the default is rw
     assert "hidden_channels = 4\n" in written
-    message = error_of(capsys, "train", "COLLAB", *few)
-    assert "no selected configuration is shipped for kergnn on COLLAB" in message
+    message = error_of(capsys, "train", "Mutagenicity", *few)
+    assert "no selected configuration is shipped for kergnn on Mutagenicity" in message
     message = error_of(capsys, "train", "MUTAG", *few, "--set", "model=gin")
     assert "no selected configuration is shipped for gin on MUTAG" in message
 
