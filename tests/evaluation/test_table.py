@@ -185,6 +185,7 @@ def test_the_summary_has_kergnn_below_the_best_that_was_published_and_measured(s
     assert len(found) == 12 + 12 + 2
     text = format_table(found, with_details=False)
     assert "80.0 ± 0.0 (wl)" in text
+    assert "NCI1,best competitor,80.00,0.00,10,measured,graph,wl," in format_table(found, "csv")
     assert "selected" not in text
 
 

@@ -162,12 +162,13 @@ def summarized(results: Sequence[Result]) -> list[Result]:
     the competitors that were measured on all folds, the same as those of KerGNN.
     """
     measured = [r for r in results if r.model == "kergnn" and not r.published]
-    folds = {r.dataset: _accuracies(r.record).keys() for r in measured if r.folds == NUM_SPLITS}
-    others = [r for r in results if not r.published and r.folds == NUM_SPLITS]
+    folds = {r.dataset: _accuracies(r.record).keys() for r in measured}
     others = [
         r
-        for r in others
-        if r.model != "kergnn" and folds.get(r.dataset, set()) <= _accuracies(r.record).keys()
+        for r in results
+        if not (r.published or r.model == "kergnn")
+        and r.folds == NUM_SPLITS
+        and folds.get(r.dataset, set()) <= _accuracies(r.record).keys()
     ]
     published = [r for r in results if r.published and r.mean is not None]
     kergnn = [r for r in published if r.model.startswith("KerGNN")]
@@ -180,13 +181,13 @@ def summarized(results: Sequence[Result]) -> list[Result]:
 
 
 def _best_of(results: Sequence[Result], name: str) -> list[Result]:
-    """Return the best result on each data set, under another name."""
+    """Return the best result on each data set, under another name; the note tells whose it is."""
     best: dict[str, Result] = {}
     for result in results:
         known = best.get(result.dataset)
         if known is None or (result.mean or 0) > (known.mean or 0):
             best[result.dataset] = result
-    return [replace(result, model=name) for result in best.values()]
+    return [replace(result, model=name, note=result.model) for result in best.values()]
 
 
 def selected_values(record: Record) -> str:
