@@ -47,6 +47,7 @@ def share_of_biases(model, data, target, index=None):
         {"norm": None, "num_layers": 1, "input_channels": 4},
         {"step_weights": [1.0, 0.5, 0.2]},
         {"readout": "evidence"},
+        {"readout": "log"},
     ],
 )
 def test_nodes_and_biases_sum_to_the_logit(options):
@@ -79,6 +80,19 @@ def test_the_shares_of_the_layers_in_the_head_are_exact(readout):
     readout = explain(model, data, 1, method="readout")
     assert torch.equal(readout.node_contribution, found.layer_contribution.sum(0))
     assert abs(readout.baseline + readout.node_contribution.sum() - found.prediction[0, 1]) < 1e-9
+
+
+def test_nodes_share_the_logarithm_of_a_sum_in_proportion_to_their_summands():
+    model, data = make(readout="log")
+    features = [f.detach() for f in model.node_features(data.x, data.edge_index)]
+    sums = [f.sum(0, keepdim=True) for f in features]
+    logs = [(s.sign() * s.abs().log1p()).requires_grad_() for s in sums]
+    gradients = torch.autograd.grad(model.head(torch.cat(logs, dim=1))[0, 1], logs)
+    parts = zip(features, sums, logs, gradients, strict=True)
+    # A sum of exactly zero, of a feature that no node has, is nobody's.
+    expected = torch.stack([(f / s.masked_fill(s == 0, 1) * z * g).sum(1) for f, s, z, g in parts])
+    found = explain(model, data, 1)
+    torch.testing.assert_close(found.layer_contribution, expected.detach())
 
 
 def test_evidence_is_a_sum_over_nodes_as_it_is():

@@ -4,6 +4,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GIN, global_add_pool
 
 from kergnn import EgoGraphs, EgoSubgraphs, KerGNN
+from kergnn.nn.model import log_proportion
 from kergnn.testing import assert_permutation_invariant, random_graph
 
 SIZES = [5, 1, 7, 0]
@@ -27,7 +28,7 @@ def predict(net, data_list):
     return net(batch.x, EgoGraphs.from_data(batch), batch.batch, batch.num_graphs)
 
 
-@pytest.mark.parametrize("readout", ["sum", "mean"])
+@pytest.mark.parametrize("readout", ["sum", "mean", "log"])
 def test_a_batch_gives_what_each_graph_gives_alone_in_any_order(readout):
     net = KerGNN(3, 8, 2, num_hops=2, readout=readout).double().eval()
     data = graphs(EgoSubgraphs(2))
@@ -51,6 +52,16 @@ def test_readout_concatenates_every_layer_from_the_input_on():
     torch.testing.assert_close(net(x, edge_index)[0], expected)
     net.readout = "mean"
     torch.testing.assert_close(net(x, edge_index)[0], expected / 6)
+    net.readout = "log"
+    assert (expected < 0).any() and (expected == 0).any()
+    log = torch.log(1 + expected.abs()) * expected.sign()
+    torch.testing.assert_close(net(x, edge_index)[0], log)
+
+
+def test_the_slope_of_the_log_readout_is_right_at_zero_too():
+    s = torch.tensor([-3.0, -1e-9, 0.0, 1e-9, 1e-5, 5.0], dtype=torch.double, requires_grad=True)
+    torch.autograd.backward((s * log_proportion(s)).sum())
+    torch.testing.assert_close(s.grad, 1 / (1 + s.detach().abs()), rtol=1e-5, atol=1e-5)
 
 
 def test_a_node_model_has_one_output_a_node():

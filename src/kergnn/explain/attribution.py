@@ -6,6 +6,7 @@ and the head, in evaluation a batch norm and an MLP with ReLU, is affine around 
 .. math:: z = c + \sum_{l=0}^{L} \sum_{v} g_l \cdot \phi_l(v)
 
 with the gradient g of the head: ``layer_contribution[l, v]`` is the share of :math:`\phi_l(v)`.
+With the readout ``"log"`` the nodes share the logarithm of a sum in proportion to their summands.
 With the readout ``"evidence"`` a logit is a sum over the nodes as it is; so is a node's logit that
 was smoothed (``restart``), a sum over its surroundings.
 

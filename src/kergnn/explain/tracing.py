@@ -17,6 +17,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import normalize_values
 from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+from kergnn.nn.model import log_proportion
 from kergnn.nn.smoothing import smoothed
 
 
@@ -27,7 +28,7 @@ class Trace:
     Args:
         x: the input.
         features: the nodes' features after every layer.
-        readout: what the head sees of every layer.
+        readout: what the head sees of every layer; for the readout ``"log"`` the sums themselves.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
         outputs: (1, classes) the logits; where they are sums over nodes (N, classes) the summands.
@@ -77,8 +78,11 @@ def trace_forward(
         readout = [f.sum(0, keepdim=True) for f in features]
         if model.readout == "mean":
             readout = [f / max(len(x), 1) for f in readout]
+    seen = readout
+    if model.task == "graph" and model.readout == "log":
+        seen = [s * log_proportion(s.detach() if exact else s) for s in readout]
     first, *head = model.head
-    out = _normalized(first, torch.cat(readout, dim=1))
+    out = _normalized(first, torch.cat(seen, dim=1))
     for module in head:
         out = module(out)
     if model.restart is not None:

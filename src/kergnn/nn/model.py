@@ -43,9 +43,11 @@ class KerGNN(nn.Module):
         norm: ``"batch"``, ``"layer"`` or ``None``: normalisation of each layer's output.
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
-        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; or ``"evidence"``: the head sits
-            on every node, its mean over the classes is taken off, and a graph's logits are the sums
-            of this evidence of its nodes.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; ``"log"`` for
+            :math:`\mathrm{sign}(s) \log(1 + |s|)` of the sums s, in which a graph ten times as large
+            is not ten times as far away; or ``"evidence"``: the head sits on every node, its mean
+            over the classes is taken off, and a graph's logits are the sums of this evidence of its
+            nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
@@ -109,7 +111,7 @@ class KerGNN(nn.Module):
                 f"{num_layers} layers"
             )
         check_choice("norm", norm, ["batch", "layer", None])
-        check_choice("readout", readout, ["sum", "mean", "evidence"])
+        check_choice("readout", readout, ["sum", "mean", "log", "evidence"])
         check_choice("task", task, ["graph", "node"])
         for name, value in (("dropout", dropout), ("input_dropout", input_dropout)):
             if not 0 <= value < 1:
@@ -291,7 +293,7 @@ class KerGNN(nn.Module):
     def _read_out(
         self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None
     ) -> list[Tensor]:
-        """Return the sum or mean over the nodes of every graph, layer by layer."""
+        """Return the readout of the nodes of every graph, layer by layer; of evidence the sum."""
         num_nodes = features[0].size(0)
         if batch is None:
             if num_graphs not in (None, 1):
@@ -313,10 +315,19 @@ class KerGNN(nn.Module):
                 f"num_graphs - 1 = {num_graphs - 1}"
             )
         totals = [f.new_zeros(num_graphs, f.size(1)).index_add(0, batch, f) for f in features]
+        if self.readout == "log":
+            return [total * log_proportion(total) for total in totals]
         if self.readout != "mean":
             return totals
         count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(1)
         return [total / count for total in totals]
+
+
+def log_proportion(total: Tensor) -> Tensor:
+    """Return log(1 + |s|) / |s| of every sum s, which at zero is one."""
+    size = total.abs()
+    tiny = size < 1e-6
+    return torch.where(tiny, 1.0, size.log1p() / size.masked_fill(tiny, 1.0))
 
 
 def _norm(name: str | None, channels: int) -> nn.Module:
