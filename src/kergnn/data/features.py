@@ -17,7 +17,6 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
 from kergnn.data.colors import FEWEST_NODES, Color, color_features, frequent_colors
+from kergnn.data.columns import column_order, label_positions, standard, standardised
 from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
@@ -46,8 +46,6 @@ RECIPES = (
     "const",
 )
 _ONE_HOT_DEGREE = ("onehot-degree", "binned-degree")
-# What columns are called that have no names of their own.
-_NAMELESS = {"label", "attr", "attributes", "x"}
 
 
 def default_recipe(graphs: GraphSet) -> str:
@@ -120,10 +118,10 @@ class Features:
                 raise DataError(f"features is {recipe!r}, but {graphs.name} has no attributes")
             rows = graphs.attributes[train_nodes].double()
             binary = ((rows == 0) | (rows == 1)).all(0)
-            mean, scale = _standard(rows)
+            mean, scale = standard(rows)
             mean, scale = mean.masked_fill(binary, 0), scale.masked_fill(binary, 1)
         if "walks" in parts:
-            walk_mean, walk_scale = _standard(graphs.return_probability[train_nodes])
+            walk_mean, walk_scale = standard(graphs.return_probability[train_nodes])
         if "neighbors" in parts and graphs.num_graphs != 1:
             raise DataError(
                 f"features is {recipe!r}: 'neighbors' is for a set that is a single graph, and "
@@ -176,7 +174,7 @@ class Features:
                 made.append(self._colors(graphs, unknown))
             elif part == "walks":
                 made.append(
-                    _standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
+                    standardised(graphs.return_probability, self.walk_mean, self.walk_scale)
                 )
             elif part == "neighbors":
                 made.append(self._neighbors(graphs))
@@ -255,32 +253,7 @@ class Features:
         return torch.from_numpy(color_features(graphs, start, self.colors))
 
     def _label_positions(self, graphs: GraphSet, unknown: str) -> Tensor:
-        """Return where the labels of every node (N, L) stand in ``label_names``, -1 for nowhere."""
-        columns = 0 if graphs.labels is None else graphs.labels.size(1)
-        if graphs.labels is None or columns != len(self.label_names):
-            raise DataError(
-                f"{graphs.name} has {columns} node labels a node, the model needs "
-                f"{len(self.label_names)}"
-            )
-        made = []
-        order = _order(graphs.name, graphs.label_columns, self.label_columns, columns)
-        for column, names in zip(order, self.label_names, strict=True):
-            own = graphs.label_names[column]
-            position = torch.tensor(
-                [names.index(name) if name in names else -1 for name in own], dtype=torch.long
-            )[graphs.labels[:, column]]
-            strange = (position < 0).nonzero().flatten()
-            if len(strange):
-                label = own[int(graphs.labels[strange[0], column])]
-                message = (
-                    f"{graphs.name}, graph {int(graphs.graph_of[strange[0]])} has node label "
-                    f"{label!r}, which the model does not know; it knows {', '.join(names)}"
-                )
-                if unknown == "error":
-                    raise DataError(message)
-                warnings.warn(message, stacklevel=2)
-            made.append(position)
-        return torch.stack(made, dim=1)
+        return label_positions(graphs, self.label_names, self.label_columns, unknown)
 
     def _attributes(self, graphs: GraphSet) -> Tensor:
         width = 0 if graphs.attributes is None else graphs.attributes.size(1)
@@ -288,8 +261,8 @@ class Features:
             raise DataError(
                 f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
             )
-        order = _order(graphs.name, graphs.attribute_columns, self.attribute_columns, width)
-        return _standardised(graphs.attributes[:, order], self.mean, self.scale)
+        order = column_order(graphs.name, graphs.attribute_columns, self.attribute_columns, width)
+        return standardised(graphs.attributes[:, order], self.mean, self.scale)
 
     def _neighbors(self, graphs: GraphSet) -> Tensor:
         if graphs.num_graphs != 1 or graphs.num_nodes != self.num_nodes:
@@ -324,19 +297,6 @@ class Features:
         )
 
 
-def _order(name: str, own: tuple[str, ...], needed: tuple[str, ...], count: int) -> list[int]:
-    """Return where the columns that are needed stand; as they are where one side has no names."""
-    if set(own) <= _NAMELESS or set(needed) <= _NAMELESS:
-        return list(range(count))
-    if sorted(own) != sorted(needed):
-        raise DataError(f"{name} has {', '.join(own)} a node, the model needs {', '.join(needed)}")
-    order = [0] * count
-    places = (sorted(range(count), key=names.__getitem__) for names in (needed, own))
-    for target, source in zip(*places, strict=True):
-        order[target] = source
-    return order
-
-
 def _parts(recipe: str) -> list[str]:
     parts = recipe.split("+")
     for part in parts:
@@ -348,14 +308,3 @@ def _parts(recipe: str) -> list[str]:
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
     return parts
-
-
-def _standard(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean and the deviation of every column; a constant one is divided by one."""
-    scale = rows.std(0, correction=0)
-    return rows.mean(0), scale.masked_fill(scale < 1e-12, 1)
-
-
-def _standardised(rows: Tensor, mean: tuple[float, ...], scale: tuple[float, ...]) -> Tensor:
-    centred = rows - torch.tensor(mean, dtype=torch.float64)
-    return (centred / torch.tensor(scale, dtype=torch.float64)).float()

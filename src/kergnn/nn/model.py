@@ -44,10 +44,10 @@ class KerGNN(nn.Module):
         dropout: probability of dropping a feature after each layer and within the head.
         input_dropout: probability of dropping an input feature.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph; ``"log"`` for
-            :math:`\mathrm{sign}(s) \log(1 + |s|)` of the sums s, in which a graph ten times as large
-            is not ten times as far away; or ``"evidence"``: the head sits on every node, its mean
-            over the classes is taken off, and a graph's logits are the sums of this evidence of its
-            nodes.
+            :math:`\mathrm{sign}(s) \log(1 + |s|)` of the sums s, so that a graph ten times as
+            large is not ten times as far away; or ``"evidence"``: the head sits on every node, its
+            mean over the classes is taken off, and a graph's logits are the sums of this evidence
+            of its nodes.
         head_channels: hidden size of the MLP, ``None`` for ``hidden_channels``.
         task: ``"graph"`` for one output a graph, ``"node"`` for one a node.
         engine: see :class:`KerGNNConv`.
