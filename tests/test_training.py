@@ -129,6 +129,19 @@ def test_training_stops_when_validation_does_not_improve(mutag):
     assert t.state.epoch == t.state.best_epoch + 2
 
 
+def test_the_last_epoch_is_kept_on_demand_and_validation_stops_nothing(mutag):
+    selected = trainer(mutag, epochs=6, patience=1, learning_rate=0.1)
+    selected.run()
+    assert selected.state.best_epoch < selected.state.epoch < 6
+    t = trainer(mutag, epochs=6, patience=1, learning_rate=0.1, keep_epoch="last")
+    seen = []
+    t.run(lambda state: seen.append(state.weights))
+    assert t.state.best_epoch == t.state.epoch == 6
+    assert t.state.best_figures["loss"] == t.state.history[-1]["validation_loss"]
+    for name, tensor in t.model.state_dict().items():
+        assert torch.equal(tensor, seen[-1][name]), name
+
+
 def test_predictions_do_not_depend_on_how_graphs_are_cut_into_pieces(mutag, monkeypatch):
     t = trainer(mutag)
     which = torch.arange(50)
@@ -295,6 +308,7 @@ def test_metrics_by_hand():
         ({"schedule": "step"}, "schedule is 'step'"),
         ({"epochs": 0}, "epochs is 0"),
         ({"patience": 0}, "patience is 0"),
+        ({"keep_epoch": "first"}, "keep_epoch is 'first': it must be one of None, 'last'"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"weight_decay": -1.0}, "weight_decay is -1.0"),

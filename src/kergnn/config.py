@@ -72,6 +72,7 @@ class RunConfig:
     batch_size: int = 64
     learning_rate: float = 0.01
     schedule: str = "halve"  # every 50 epochs; or "cosine", "constant"
+    keep_epoch: str | None = None  # "last", without early stopping; none: the best by validation
     weight_decay: float = 0.0
     clip: float | None = 5.0
     class_weights: bool = False

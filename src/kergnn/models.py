@@ -21,7 +21,7 @@ _SHARED = ("hidden_channels", "num_layers", "dropout")
 # Keys that a support vector machine has no use for.
 _TRAINING = (
     *("epochs", "patience", "batch_size", "learning_rate", "schedule", "weight_decay", "clip"),
-    "class_weights",
+    *("class_weights", "keep_epoch"),
 )
 # What a model or a kernel is given beside them.
 _DATA = ("in_channels", "out_channels", "edge_channels", "graphs", "x", "train", "progress")

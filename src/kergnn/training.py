@@ -42,7 +42,8 @@ class TrainingState:
     Args:
         epoch: number of epochs done.
         history: for each epoch its loss, validation figures and seconds.
-        best_epoch: the epoch that validation selects, counted from 1; 0 for none yet.
+        best_epoch: the epoch that validation selects, counted from 1; 0 for none yet. With
+            ``keep_epoch = "last"`` the last one.
         best_weights: the model's weights after that epoch.
         weights: the model's weights now.
         optimizer: the optimizer's tensors, by name.
@@ -82,6 +83,7 @@ def check_settings(config: RunConfig, num_classes: int) -> None:
     """Refuse settings of the training that cannot be."""
     check_choice("metric", config.metric, METRICS)
     check_choice("schedule", config.schedule, SCHEDULES)
+    check_choice("keep_epoch", config.keep_epoch, [None, "last"])
     for name in ("epochs", "patience", "batch_size"):
         check_integer(name, getattr(config, name), minimum=1)
     if not config.learning_rate > 0:
@@ -150,6 +152,9 @@ class Trainer:
 
     def run(self, after_epoch: Callable[[TrainingState], None] = lambda state: None) -> None:
         """Train until the last epoch or until validation has not improved for ``patience`` epochs.
+
+        Then the weights are those of the best epoch, or, with ``keep_epoch = "last"``, which stops
+        at no other, of the last.
 
         Args:
             after_epoch: called after every epoch with the state.
@@ -247,6 +252,8 @@ class Trainer:
         score = (row[key], -row["validation_loss"])
         best = old.history[old.best_epoch - 1] if old.best_epoch else None
         better = best is None or score > (best[key], -best["validation_loss"])
+        # Small validation parts choose among epochs mostly by chance; the last one is annealed.
+        better = better or self.config.keep_epoch == "last"
         weights = _copy(self.model)
         # One assignment: an interrupt finds the state of the epoch before or of this one.
         self.state = TrainingState(
