@@ -162,6 +162,12 @@ def test_early_stopping_looks_at_graphs_that_were_held_out():
     assert small(epochs=30, patience=2, learning_rate=1e-9).fit(graphs, y).n_iter_ < 30
 
 
+def test_the_last_epoch_is_kept_on_demand():
+    graphs, y = rings_and_trees(20)
+    clf = small(epochs=5, patience=1, learning_rate=1e-9, keep_epoch="last").fit(graphs, y)
+    assert clf.best_epoch_ == clf.n_iter_ == 5
+
+
 def test_few_graphs_are_enough():
     graphs, y = rings_and_trees(4)
     assert set(small(epochs=2).fit(graphs, y).predict(graphs)) <= {"ring", "tree"}

@@ -81,6 +81,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
         patience: int = 60,
+        keep_epoch: str | None = None,
         warm_start: bool = False,
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -115,6 +116,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.keep_epoch = keep_epoch
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
