@@ -76,7 +76,7 @@ def curves(history: list[dict[str, float]], metric: str, best_epoch: int) -> byt
     score.plot(epochs, values, marker=marker, color="C1", label="validation")
     score.set(xlabel="epoch", ylabel=metric.replace("_", " "), ylim=(0, 1.02))
     for axes in (loss, score):
-        axes.axvline(best_epoch, color="0.6", linestyle=":", label="selected epoch")
+        axes.axvline(best_epoch, color="0.6", linestyle=":", label="kept epoch")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
     buffer = io.BytesIO()

@@ -77,7 +77,7 @@ def _live(progress: Progress) -> Any:
 def _figures(config: RunConfig, state: TrainingState) -> str:
     last, best = state.history[-1], state.history[state.best_epoch - 1]
     key = f"validation_{config.metric}"
-    return (
-        f"loss {last['train_loss']:.3f}  validation {last[key]:.3f}  "
-        f"best {best[key]:.3f} (epoch {state.best_epoch})"
-    )
+    figures = f"loss {last['train_loss']:.3f}  validation {last[key]:.3f}"
+    if config.keep_epoch == "last":
+        return figures
+    return f"{figures}  best {best[key]:.3f} (epoch {state.best_epoch})"

@@ -6,9 +6,9 @@
 | ``run.json`` | data fingerprint, split, fitted features, class names, versions |
 | ``checkpoint.safetensors`` | the state of the training, to resume it |
 | ``metrics.csv`` | figures by epoch |
-| ``model.safetensors`` | the weights of the epoch that validation selected |
+| ``model.safetensors`` | the weights of the epoch that was kept, the best by validation or the last |
 | ``predictions.csv`` | the test part: true and predicted classes, probabilities |
-| ``results.json`` | test figures, selected epoch, seconds an epoch |
+| ``results.json`` | test figures, kept epoch, seconds an epoch |
 | ``curves.svg`` | loss and validation metric by epoch |
 | ``report.html``, ``figures/`` | what the filters learned, see :mod:`kergnn.explain` |
 | ``explanation.json`` | how true the explanations are, where that was measured |

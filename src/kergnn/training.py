@@ -97,7 +97,7 @@ def check_settings(config: RunConfig, num_classes: int) -> None:
 
 
 class Trainer:
-    """Trains one model on the training part of a split and selects the epoch by validation.
+    """Trains one model on the training part of a split and keeps the best epoch, or the last.
 
     The test part is not given to it: see :func:`predict_probabilities` for the one look at it.
 

@@ -36,7 +36,7 @@ def test_a_fold_comes_out_again_and_the_store_stays_as_it_is(store):
     found = reproduce(store, "mutag", fold=1)
     assert found.equal
     assert found.changed == ()
-    figures = ["test accuracy", "test figures", "selected epoch", "figures by epoch"]
+    figures = ["test accuracy", "test figures", "kept epoch", "figures by epoch"]
     figures += ["validation figures", "true classes", "predicted classes", "probabilities"]
     assert [(row.run, row.figure) for row in found.rows] == [
         *((run, figure) for run in (0, 1) for figure in figures),
@@ -67,7 +67,7 @@ def test_the_accuracy_and_the_epoch_are_compared(store):
     assert [row.figure for row in found.rows if not row.equal] == [
         "test accuracy",
         "test figures",
-        "selected epoch",
+        "kept epoch",
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_kernel_computes_its_gram_matrix_again(tmp_path):
     before = files(store)
     found = reproduce(store, "MUTAG", model="wl")
     assert found.equal
-    assert "selected epoch" not in {row.figure for row in found.rows}
+    assert "kept epoch" not in {row.figure for row in found.rows}
     assert files(store) == before
 
 

@@ -48,6 +48,7 @@ def share_of_biases(model, data, target, index=None):
         {"step_weights": [1.0, 0.5, 0.2]},
         {"readout": "evidence"},
         {"readout": "log"},
+        {"readout": "log", "norm": "layer"},
     ],
 )
 def test_nodes_and_biases_sum_to_the_logit(options):
@@ -91,8 +92,19 @@ def test_nodes_share_the_logarithm_of_a_sum_in_proportion_to_their_summands():
     parts = zip(features, sums, logs, gradients, strict=True)
     # A sum of exactly zero, of a feature that no node has, is nobody's.
     expected = torch.stack([(f / s.masked_fill(s == 0, 1) * z * g).sum(1) for f, s, z, g in parts])
-    found = explain(model, data, 1)
-    torch.testing.assert_close(found.layer_contribution, expected.detach())
+    for method in ("walks", "gradient", "readout"):
+        found = explain(model, data, 1, method=method)
+        torch.testing.assert_close(found.layer_contribution, expected.detach())
+
+
+@pytest.mark.parametrize("options", [{}, {"restart": 0.3}])
+def test_nodes_are_not_read_out(options):
+    model, data = make(task="node", **options)
+    expected = explain(model, data, 1, index=2)
+    model.readout = "log"
+    found = explain(model, data, 1, index=2)
+    for key in ("prediction", "node_contribution", "layer_contribution", "edge_contribution"):
+        assert torch.equal(found[key], expected[key]), key
 
 
 def test_evidence_is_a_sum_over_nodes_as_it_is():
@@ -148,8 +160,9 @@ def test_masks_are_the_positive_contributions_and_pyg_accepts_them():
             assert torch.equal(mask > 0, shares > 0)
 
 
-def test_the_gradient_method_is_input_times_gradient():
-    model, data = make()
+@pytest.mark.parametrize("readout", ["sum", "log"])
+def test_the_gradient_method_is_input_times_gradient(readout):
+    model, data = make(readout=readout)
     x = data.x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(model(x, data.edge_index)[0, 0], x)
     found = explain(model, data, 0, method="gradient")

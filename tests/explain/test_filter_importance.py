@@ -56,6 +56,7 @@ OPTIONS = [
     {"update": "linear", "norm": "layer", "readout": "mean", "kernel": {"rw": 2, "gcn": 2}},
     {"task": "node", "kernel": "drw", "input_channels": 5},
     {"kernel": "rw-step", "num_layers": 3},
+    {"readout": "log", "norm": "layer"},
 ]
 
 

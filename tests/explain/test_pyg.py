@@ -18,6 +18,7 @@ OPTIONS = [
     {"kernel": "drw", "num_hops": 2, "update": None},
     {"kernel": {"rw": 3, "gcn": 2}, "normalize": "size"},
     {"normalize": None, "readout": "mean", "max_nodes": 3},
+    {"readout": "log", "norm": "layer"},
 ]
 
 

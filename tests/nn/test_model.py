@@ -62,7 +62,10 @@ def test_readout_concatenates_every_layer_from_the_input_on():
 def test_the_slope_of_the_log_readout_is_right_at_zero_too():
     s = torch.tensor([-3.0, -1e-9, 0.0, 1e-9, 1e-5, 5.0], dtype=torch.double, requires_grad=True)
     torch.autograd.backward((s * log_proportion(s)).sum())
-    torch.testing.assert_close(s.grad, 1 / (1 + s.detach().abs()), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(s.grad, 1 / (1 + s.detach().abs()), rtol=1e-12, atol=1e-12)
+    half = torch.tensor([1e-5, 1e-3], dtype=torch.half, requires_grad=True)
+    torch.autograd.backward((half * log_proportion(half)).sum())
+    assert half.grad.isfinite().all()
 
 
 def test_a_node_model_has_one_output_a_node():

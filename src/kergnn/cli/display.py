@@ -17,7 +17,7 @@ def show_results(results: dict[str, Any], run: str) -> None:
     metric = results["metric"]
     score = f"{names.get(metric, metric)} {100 * results['validation'][metric]:.1f} %"
     chosen = f"{results['best_epoch']} of {results['epochs']} (validation {score})"
-    table.add_row("selected epoch", chosen)
+    table.add_row("kept epoch", chosen)
     seconds = f"{results['seconds_per_epoch']:.2f} s an epoch, {results['seconds']:.0f} s in all"
     table.add_row("time", seconds)
     table.add_row("run", run)

@@ -46,7 +46,7 @@ def label_positions(
             )
             if unknown == "error":
                 raise DataError(message)
-            warnings.warn(message, stacklevel=2)
+            warnings.warn(message, stacklevel=3)
         made.append(position)
     return torch.stack(made, dim=1)
 

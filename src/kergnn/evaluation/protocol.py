@@ -2,7 +2,7 @@
 
 Of the ten outer folds, each is the test part once. The rest is split into a training and a
 validation part. In each fold, the configuration with the best validation score is selected, then
-trained again ``repeats`` times with other seeds, stopping early on the same validation part; the
+trained again ``repeats`` times with other seeds, with the epoch chosen in the same way; the
 mean test accuracy of these runs is the fold's score. Mean and standard deviation of the folds'
 scores are the result.
 """

@@ -159,7 +159,7 @@ def _compare(run: int, stored: Record, again: Record) -> list[Row]:
     rows = [_row(run, "test accuracy", stored["test"]["accuracy"], again["test"]["accuracy"])]
     rows.append(_row_of_all(run, "test figures", stored["test"], again["test"]))
     if "best_epoch" in again:  # a support vector machine has no epochs
-        rows.append(_row(run, "selected epoch", stored["best_epoch"], again["best_epoch"]))
+        rows.append(_row(run, "kept epoch", stored["best_epoch"], again["best_epoch"]))
         rows.append(_row_of_all(run, "figures by epoch", stored["history"], again["history"]))
     rows.append(_row_of_all(run, "validation figures", stored["validation"], again["validation"]))
     before, now = stored["predictions"], again["predictions"]

@@ -38,6 +38,7 @@ from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
 from kergnn.explain.tracing import Trace, ego_graphs, has_evidence, trace_forward
 from kergnn.nn import KerGNN
+from kergnn.nn.model import log_proportion
 
 METHODS = ("walks", "gradient", "readout", "occlusion")
 # So many nodes go through the model at once when edges are taken out one by one.
@@ -78,7 +79,8 @@ def explain(
         - ``node_contribution`` (N,) and ``edge_contribution`` (E,): with their signs. The share of
           an edge is split between its entries in ``edge_index`` (for ``"readout"`` and
           ``"occlusion"`` every entry has it);
-        - ``layer_contribution`` (L + 1, N): the exact shares in the head, by layer;
+        - ``layer_contribution`` (L + 1, N): the exact shares in the head, by layer (for the readout
+          ``"log"`` in proportion), whatever the method;
         - ``baseline``: what belongs to no node, so that it and the nodes sum to the logit (not for
           ``"gradient"``, where it is 0);
         - ``prediction`` (1, classes): all logits; ``target`` (1,): the class.
@@ -194,8 +196,10 @@ def _layer_shares(
     model: KerGNN, trace: Trace, of_readout: list[Tensor], index: int | None
 ) -> Tensor:
     """Return the share of every layer's features of every node in the head: (L + 1, N)."""
-    count = len(trace.x)
-    shares = [(f.detach() * g).sum(1) for f, g in zip(trace.features, of_readout, strict=True)]
+    count, features = len(trace.x), [f.detach() for f in trace.features]
+    if model.task == "graph" and model.readout == "log":
+        features = [f * log_proportion(f.sum(0)) for f in features]
+    shares = [(f * g).sum(1) for f, g in zip(features, of_readout, strict=True)]
     layer = torch.stack(shares)
     if index is not None and not has_evidence(model):
         only = torch.zeros_like(layer)

@@ -28,7 +28,7 @@ class Trace:
     Args:
         x: the input.
         features: the nodes' features after every layer.
-        readout: what the head sees of every layer; for the readout ``"log"`` the sums themselves.
+        readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
         ego: the ego-graphs.
         outputs: (1, classes) the logits; where they are sums over nodes (N, classes) the summands.
@@ -78,11 +78,10 @@ def trace_forward(
         readout = [f.sum(0, keepdim=True) for f in features]
         if model.readout == "mean":
             readout = [f / max(len(x), 1) for f in readout]
-    seen = readout
-    if model.task == "graph" and model.readout == "log":
-        seen = [s * log_proportion(s.detach() if exact else s) for s in readout]
+        if model.readout == "log":
+            readout = [s * log_proportion(s.detach() if exact else s) for s in readout]
     first, *head = model.head
-    out = _normalized(first, torch.cat(seen, dim=1))
+    out = _normalized(first, torch.cat(readout, dim=1))
     for module in head:
         out = module(out)
     if model.restart is not None:

@@ -326,7 +326,7 @@ class KerGNN(nn.Module):
 def log_proportion(total: Tensor) -> Tensor:
     """Return log(1 + |s|) / |s| of every sum s, which at zero is one."""
     size = total.abs()
-    tiny = size < 1e-6
+    tiny = size < torch.finfo(total.dtype).eps
     return torch.where(tiny, 1.0, size.log1p() / size.masked_fill(tiny, 1.0))
 
 

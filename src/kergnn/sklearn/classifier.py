@@ -61,8 +61,8 @@ class KerGNNClassifier(
             early. Otherwise all graphs are trained on, and select the epoch as well.
         validation_fraction: that part, at most 0.5; it is stratified.
         patience: number of epochs without improvement after which to stop.
-        keep_epoch: ``"last"`` to train all epochs and keep the last one, which, with the schedule
-            ``"cosine"``, is often better than what few held-out graphs select.
+        keep_epoch: ``"last"`` to train all epochs and keep the last one, for the schedule
+            ``"cosine"`` and few graphs; with ``early_stopping=False`` none is held out.
         warm_start: whether ``fit`` begins with the weights of the last ``fit``.
         verbose: whether to show progress.
         random_state: seed of all randomness.
