@@ -75,19 +75,21 @@ def score(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> dict[str,
 
 
 def main() -> None:
-    """Run what is missing, fold by fold, and print the means."""
+    """Run what is missing, fold by fold, and print the means of what was asked for."""
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     graphs = load_graphs(arguments.dataset, arguments.data_mirror)
     path = arguments.out / f"{graphs.name}.json"
     runs = json.loads(path.read_text())["runs"] if path.exists() else []
     variants = {"plain": arguments.set} | {name: values for name, *values in arguments.variant}
+    asked: dict[str, set[str]] = {name: set() for name in variants}
     for fold in range(arguments.folds):
         for seed in range(arguments.seeds):
             for name, values in variants.items():
                 own = dict(map(parse_assignment, [*arguments.set, *values]))
                 config = RunConfig(dataset=arguments.dataset, fold=fold, seed=seed).replace(own)
                 config = resolve_config(config, graphs)
+                asked[name].add(config.hash)
                 if any(run["config_hash"] == config.hash for run in runs):
                     continue
                 found = score(config, graphs, arguments.data_mirror)
@@ -95,9 +97,11 @@ def main() -> None:
                 runs.append({**run, "config_hash": config.hash, **found})
                 text = json.dumps({"dataset": graphs.name, "runs": runs}, indent=1)
                 write_atomic(path, f"{text}\n".encode())
-    for name in dict.fromkeys(run["variant"] for run in runs):
-        accuracies = [100 * run["accuracy"] for run in runs if run["variant"] == name]
-        print(f"{name:24s} {statistics.mean(accuracies):5.1f} % ({len(accuracies)} trainings)")
+    for name, hashes in asked.items():
+        mine = [run for run in runs if run["config_hash"] in hashes]
+        accuracy, loss = (statistics.mean(run[key] for run in mine) for key in ("accuracy", "loss"))
+        count = f"{len(mine)} training{'' if len(mine) == 1 else 's'}"
+        print(f"{name:24s} {100 * accuracy:5.1f} %, loss {loss:.3f} ({count})")
 
 
 if __name__ == "__main__":
