@@ -6,7 +6,7 @@
 | ``run.json`` | data fingerprint, split, fitted features, class names, versions |
 | ``checkpoint.safetensors`` | the state of the training, to resume it |
 | ``metrics.csv`` | figures by epoch |
-| ``model.safetensors`` | the weights of the epoch that was kept, the best by validation or the last |
+| ``model.safetensors`` | the weights of the epoch that was kept: the best or the last |
 | ``predictions.csv`` | the test part: true and predicted classes, probabilities |
 | ``results.json`` | test figures, kept epoch, seconds an epoch |
 | ``curves.svg`` | loss and validation metric by epoch |

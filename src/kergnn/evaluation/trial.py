@@ -198,7 +198,7 @@ def describe(trial: Trial, threads: int) -> Record:
 
 
 def train(config: RunConfig, development: Development) -> tuple[Trainer, Features]:
-    """Train one configuration and restore the epoch that is kept: the best by validation, or the last."""
+    """Train one configuration and restore the epoch that is kept."""
     trainer, features = prepare_trainer(config, development)
     trainer.run()
     return trainer, features
