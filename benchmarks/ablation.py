@@ -5,7 +5,8 @@ r"""What single settings bring, without a look at any test part.
 
 trains the settings of ``--set`` and every variant of them on some folds. The fold's validation part
 is what they are compared on; so that it decides nothing else, the epoch is chosen on another tenth
-of the training part. Results go to ``results/ablation/NAME.json``, training after training; what is
+of the training part. ``--refit`` trains to the last epoch on that tenth too, as
+``kergnn evaluate --refit`` does with the validation part. Results go to ``results/ablation/NAME.json``, training after training; what is
 there is not run again.
 """
 
@@ -14,6 +15,7 @@ import json
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from sklearn.model_selection import train_test_split
@@ -36,6 +38,7 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("dataset")
 parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
 parser.add_argument("--variant", nargs="+", action="append", default=[], metavar="NAME KEY=VALUE")
+parser.add_argument("--refit", action="store_true")
 parser.add_argument("--folds", type=int, default=3)
 parser.add_argument("--seeds", type=int, default=1)
 parser.add_argument("--threads", type=int, default=1)
@@ -55,11 +58,18 @@ def without_a_tenth(development: Development, seed: int) -> tuple[Development, T
     return replace(development, train=train, validation=stop), development.validation
 
 
-def score(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> dict[str, float]:
+def score(
+    config: RunConfig, graphs: GraphSet, mirror: Path | None, refit: bool
+) -> dict[str, float]:
     """Train one configuration and judge it by the validation part."""
     split = find_split(config, graphs, mirror)
     development = hide_test(graphs, ego_graphs(config, graphs), split)
-    development, judges = without_a_tenth(development, config.fold)
+    if refit:
+        judges = development.validation
+        development = replace(development, validation=judges[:0])
+        config = config.replace({"keep_epoch": "last"})
+    else:
+        development, judges = without_a_tenth(development, config.fold)
     trainer, _ = prepare_trainer(config, development)
     trainer.run()
     probabilities = predict_probabilities(trainer.model, trainer.batches, judges)
@@ -72,6 +82,11 @@ def score(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> dict[str,
             statistics.median(row["seconds"] for row in trainer.state.history), 4
         ),
     }
+
+
+def is_of(run: dict[str, Any], refit: bool, hashes: set[str]) -> bool:
+    """Whether a stored run is one of these configurations, trained in this way."""
+    return run["config_hash"] in hashes and run.get("refit", False) == refit
 
 
 def main() -> None:
@@ -90,15 +105,16 @@ def main() -> None:
                 config = RunConfig(dataset=arguments.dataset, fold=fold, seed=seed).replace(own)
                 config = resolve_config(config, graphs)
                 asked[name].add(config.hash)
-                if any(run["config_hash"] == config.hash for run in runs):
+                if any(is_of(run, arguments.refit, {config.hash}) for run in runs):
                     continue
-                found = score(config, graphs, arguments.data_mirror)
+                found = score(config, graphs, arguments.data_mirror, arguments.refit)
                 run = {"variant": name, "settings": own, "fold": fold, "seed": seed}
+                run |= {"refit": True} if arguments.refit else {}
                 runs.append({**run, "config_hash": config.hash, **found})
                 text = json.dumps({"dataset": graphs.name, "runs": runs}, indent=1)
                 write_atomic(path, f"{text}\n".encode())
     for name, hashes in asked.items():
-        mine = [run for run in runs if run["config_hash"] in hashes]
+        mine = [run for run in runs if is_of(run, arguments.refit, hashes)]
         accuracy, loss = (statistics.mean(run[key] for run in mine) for key in ("accuracy", "loss"))
         count = f"{len(mine)} training{'' if len(mine) == 1 else 's'}"
         print(f"{name:24s} {100 * accuracy:5.1f} %, loss {loss:.3f} ({count})")

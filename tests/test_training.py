@@ -142,6 +142,19 @@ def test_the_last_epoch_is_kept_on_demand_and_validation_stops_nothing(mutag):
         assert torch.equal(tensor, seen[-1][name]), name
 
 
+def test_without_a_validation_part_only_the_last_epoch_can_be_kept(mutag):
+    t = trainer(mutag, epochs=3, keep_epoch="last")
+    none = t.validation_part[:0]
+    alone = Trainer(t.config, t.model, t.graphs, t.batches, t.train_part, none)
+    alone.run()
+    assert alone.state.best_epoch == 3
+    assert alone.state.best_figures == {}
+    assert set(alone.state.history[0]) == {"epoch", "train_loss", "learning_rate", "seconds"}
+    chosen = t.config.replace({"keep_epoch": None})
+    with pytest.raises(ValueError, match="unless keep_epoch is 'last'"):
+        Trainer(chosen, t.model, t.graphs, t.batches, t.train_part, none)
+
+
 def test_predictions_do_not_depend_on_how_graphs_are_cut_into_pieces(mutag, monkeypatch):
     t = trainer(mutag)
     which = torch.arange(50)

@@ -107,7 +107,8 @@ class Trainer:
         graphs: the whole set.
         batches: the same graphs with their features, as the model takes them.
         train: positions of the training graphs or nodes.
-        validation: positions of the validation graphs or nodes.
+        validation: positions of the validation graphs or nodes; with ``keep_epoch = "last"`` there
+            may be none.
     """
 
     def __init__(
@@ -122,10 +123,15 @@ class Trainer:
         check_settings(config, graphs.num_classes)
         if graphs.num_nodes == 0:
             raise ValueError(f"{graphs.name}: no graph has a node")
-        if len(train) == 0 or len(validation) == 0:
-            raise ValueError("the training and the validation part must not be empty")
+        if len(train) == 0:
+            raise ValueError("the training part must not be empty")
+        if len(validation) == 0 and config.keep_epoch != "last":
+            raise ValueError(
+                "the validation part must not be empty, unless keep_epoch is 'last': it chooses "
+                "the epoch"
+            )
         present = graphs.y[validation].bincount(minlength=2).count_nonzero()
-        if config.metric == "roc_auc" and present != 2:
+        if config.metric == "roc_auc" and len(validation) and present != 2:
             raise ValueError("metric is 'roc_auc': it needs both classes in the validation part")
         self.config, self.graphs, self.batches = config, graphs, batches
         self.device = batches.x.device
@@ -207,17 +213,20 @@ class Trainer:
             total, count = total + loss.item() * len(y), count + len(y)
 
         self._calibrate()
+        row = {"epoch": epoch + 1, "train_loss": total / count}
+        row |= {f"validation_{name}": value for name, value in self._validate().items()}
+        row |= {"learning_rate": learning_rate(self.config, epoch)}
+        row |= {"seconds": time.perf_counter() - start}
+        return row
+
+    def _validate(self) -> dict[str, float]:
+        if len(self.validation_part) == 0:
+            return {}
         probabilities = predict_probabilities(self.model, self.batches, self.validation_part)
         if not probabilities.isfinite().all():
             self._diverged()
         y = self.graphs.y[self.validation_part]
-        figures = metrics(probabilities, y)
-        figures["loss"] = log_loss(probabilities, y)
-        row = {"epoch": epoch + 1, "train_loss": total / count}
-        row |= {f"validation_{name}": value for name, value in figures.items()}
-        row |= {"learning_rate": learning_rate(self.config, epoch)}
-        row |= {"seconds": time.perf_counter() - start}
-        return row
+        return {**metrics(probabilities, y), "loss": log_loss(probabilities, y)}
 
     def _calibrate(self) -> None:
         """Estimate the batch statistics on random training graphs, batch by batch as in training.
@@ -247,14 +256,9 @@ class Trainer:
             yield self.model(*batch.inputs), batch.y
 
     def _record(self, row: dict[str, float]) -> None:
-        old, key = self.state, f"validation_{self.config.metric}"
-        # Validation parts are small and accuracies tie often: the loss decides then.
-        score = (row[key], -row["validation_loss"])
-        best = old.history[old.best_epoch - 1] if old.best_epoch else None
-        better = best is None or score > (best[key], -best["validation_loss"])
+        old, weights = self.state, _copy(self.model)
         # Small validation parts choose among epochs mostly by chance; the last one is annealed.
-        better = better or self.config.keep_epoch == "last"
-        weights = _copy(self.model)
+        better = self.config.keep_epoch == "last" or self._is_best(row)
         # One assignment: an interrupt finds the state of the epoch before or of this one.
         self.state = TrainingState(
             epoch=old.epoch + 1,
@@ -264,6 +268,17 @@ class Trainer:
             weights=weights,
             optimizer=_optimizer_tensors(self.optimizer),
         )
+
+    def _is_best(self, row: dict[str, float]) -> bool:
+        if not self.state.best_epoch:
+            return True
+        best = self.state.history[self.state.best_epoch - 1]
+        # Validation parts are small and accuracies tie often: the loss decides then.
+        new, old = (
+            (figures[f"validation_{self.config.metric}"], -figures["validation_loss"])
+            for figures in (row, best)
+        )
+        return new > old
 
 
 def learning_rate(config: RunConfig, epoch: int) -> float:

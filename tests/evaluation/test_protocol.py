@@ -90,7 +90,7 @@ def test_a_selection_trial_does_not_depend_on_the_test_part(monkeypatch):
 
 def test_an_assessment_record_holds_the_prediction_of_every_test_graph(small_plan):
     plan = small_plan(folds=1)
-    record = run_trial(plan.folds[0].trial(plan.configs[0], seed=1, assess=True))
+    record = run_trial(plan.folds[0].assessment(plan.configs[0], seed=1))
     graphs, split = load_graphs("MUTAG"), get_split(load_graphs("MUTAG"), 0)
     predictions = record["predictions"]
     assert predictions["graph"] == split.test.tolist()
@@ -111,7 +111,7 @@ def test_a_key_tells_trials_apart_by_content(small_plan):
     assert same.key == trial.key
     different = [
         fold.trial(config, seed=1),
-        fold.trial(config, seed=0, assess=True),
+        fold.assessment(config, seed=0),
         other.trial(config, seed=0),
         fold.trial(plan.configs[1], seed=0),
         dataclasses.replace(trial, fingerprint="x"),
@@ -251,7 +251,7 @@ def test_the_figures_are_those_of_the_selected_epoch_and_its_weights_are_tested(
 ):
     """Epochs count as worse and worse: the first is selected, and tested."""
     plan = small_plan(folds=1, epochs=4)
-    trial = plan.folds[0].trial(plan.configs[0], seed=1, assess=True)
+    trial = plan.folds[0].assessment(plan.configs[0], seed=1)
     one = run_trial(dataclasses.replace(trial, config=trial.config.replace({"epochs": 1})))
     record_epoch = Trainer._record
     monkeypatch.setattr(

@@ -125,7 +125,7 @@ def test_an_older_record_does_not_tell_everything(store):
 def test_the_source_is_in_the_record_but_not_in_the_key(store, small_plan, monkeypatch):
     monkeypatch.setattr(versions, "source_hash", lambda: "edited")
     plan = small_plan(num_layers=1)
-    key = plan.folds[0].trial(plan.configs[0], seed=1, assess=True).key
+    key = plan.folds[0].assessment(plan.configs[0], seed=1).key
     assert store.trial("MUTAG", key)["versions"]["source"] != "edited"
 
 

@@ -50,6 +50,13 @@ def evaluate(
         bool,
         typer.Option("--select-only", help="Show validation scores; leave the test parts alone."),
     ] = False,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit",
+            help="Train the selected configuration on the validation part too, all epochs.",
+        ),
+    ] = False,
     epochs: Annotated[
         int | None, typer.Option(help="Largest number of epochs, of networks.")
     ] = None,
@@ -114,6 +121,7 @@ def evaluate(
         0 if select_only else repeats,
         seed=seed,
         mirror=data_mirror,
+        refit=refit,
     )
     try:
         with evaluating(plan, quiet) as report:

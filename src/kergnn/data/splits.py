@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,11 @@ class Split:
         for part in (self.train, self.validation, self.test):
             digest.update(f"{len(part)}:".encode() + part.numpy().tobytes())
         return digest.hexdigest()[:16]
+
+    def without_validation(self) -> Split:
+        """Return the split with its validation part joined to the training part."""
+        both = torch.cat([self.train, self.validation]).sort().values
+        return replace(self, train=both, validation=self.validation[:0])
 
 
 def get_split(graphs: GraphSet, fold: int, mirror: Path | None = None) -> Split:

@@ -2,9 +2,9 @@
 
 Of the ten outer folds, each is the test part once. The rest is split into a training and a
 validation part. In each fold, the configuration with the best validation score is selected, then
-trained again ``repeats`` times with other seeds, with the epoch chosen in the same way; the
-mean test accuracy of these runs is the fold's score. Mean and standard deviation of the folds'
-scores are the result.
+trained again ``repeats`` times with other seeds: with the epoch chosen in the same way, or, with
+``refit``, on both parts and to its last epoch. The mean test accuracy of these runs is the fold's
+score. Mean and standard deviation of the folds' scores are the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from kergnn.config import ConfigError, RunConfig, hash_json
 from kergnn.data import NUM_SPLITS, GraphSet, load_graphs
 from kergnn.evaluation.search import SEARCHES, Score, Search, SearchSpace, exhaustive, halving
 from kergnn.evaluation.trial import FORMAT, Record, Trial, settings
+from kergnn.models import model_info
 from kergnn.preparation import check_config, find_split, fingerprint, resolve_config
 
 # What follows the name of a set that is not a public one.
@@ -39,10 +40,16 @@ class Fold:
     split_hash: str
     fingerprint: str
 
-    def trial(self, config: RunConfig, seed: int, assess: bool = False) -> Trial:
-        """Return the trial of a configuration in this fold."""
+    def trial(self, config: RunConfig, seed: int) -> Trial:
+        """Return the selection trial of a configuration in this fold."""
         config = config.replace({"fold": self.number, "seed": seed})
-        return Trial(config, self.dataset, self.fingerprint, self.split, self.split_hash, assess)
+        return Trial(config, self.dataset, self.fingerprint, self.split, self.split_hash)
+
+    def assessment(self, config: RunConfig, seed: int, refit: bool = False) -> Trial:
+        """Return the trial that predicts the test part, after training on all else on demand."""
+        if refit and model_info(config.model).kind != "kernel":
+            config = config.replace({"keep_epoch": "last"})
+        return replace(self.trial(config, seed), assess=True, refit=refit)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Plan:
         splits: a hash of all ten splits.
         repeats: number of trainings of the selected configuration.
         seed: seed of the selection trials; those after it are for the repeats.
+        refit: whether the selected configuration is trained on the validation part as well.
     """
 
     dataset: str
@@ -74,6 +82,7 @@ class Plan:
     splits: str
     repeats: int
     seed: int
+    refit: bool = False
 
     @property
     def key(self) -> str:
@@ -87,6 +96,7 @@ class Plan:
                 "search": self.search,
                 "repeats": self.repeats,
                 "seed": self.seed,
+                **({"refit": True} if self.refit else {}),
             }
         )
 
@@ -117,6 +127,7 @@ def make_plan(
     repeats: int = 3,
     seed: int = 0,
     mirror: Path | None = None,
+    refit: bool = False,
 ) -> Plan:
     """Load the data and lay out an evaluation.
 
@@ -132,6 +143,8 @@ def make_plan(
             alone and learn only how configurations do on the validation parts.
         seed: seed of everything.
         mirror: folder with copies of the public sets.
+        refit: train the selected configuration on the training and the validation part, and keep
+            its last epoch.
     """
     if search not in SEARCHES:
         raise ConfigError(f"search is {search!r}: it must be one of {', '.join(SEARCHES)}")
@@ -169,6 +182,7 @@ def make_plan(
         splits=hash_json([fold.split_hash for fold in ten])[:16],
         repeats=repeats,
         seed=seed,
+        refit=refit,
     )
 
 
@@ -177,7 +191,7 @@ def stored_name(dataset: str, graphs: GraphSet) -> str:
     return f"{graphs.name}{OWN}" if Path(dataset).exists() else graphs.name
 
 
-def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
+def run_fold(fold: Fold, search: Search, repeats: int, seed: int, refit: bool = False) -> FoldRun:
     """Select a configuration by its validation scores, then assess it.
 
     Selection sees nothing but the scores of selection trials, which have no test part.
@@ -197,7 +211,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int) -> FoldRun:
             break
     assessment, runs = [], []
     if selected is not None and repeats:
-        assessment = [fold.trial(selected, seed + 1 + r, assess=True) for r in range(repeats)]
+        assessment = [fold.assessment(selected, seed + 1 + r, refit) for r in range(repeats)]
         runs = yield assessment
         failed |= _failures(runs)
     done = bool(runs) and all(run["status"] == "done" for run in runs)
@@ -222,8 +236,11 @@ def _failures(records: list[Record]) -> dict[str, str]:
 
 
 def validation_score(record: Record) -> Score:
-    """Return what a trial is selected by: its metric, and minus the loss where metrics tie."""
-    if record["status"] != "done":
+    """Return what a trial is selected by: its metric, and minus the loss where metrics tie.
+
+    There is none of a trial that failed or had no validation part.
+    """
+    if record["status"] != "done" or not record["validation"]:
         return None
     score = record["validation"][record["metric"]], -record["validation"]["loss"]
     return score if all(map(math.isfinite, score)) else None
@@ -245,6 +262,7 @@ def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: R
         "searched": {key: _values(plan.configs, key) for key in plan.searched},
         "repeats": plan.repeats,
         "seed": plan.seed,
+        **({"refit": True} if plan.refit else {}),
         "mean": statistics.fmean(scores) if scores else None,
         "std": statistics.pstdev(scores) if len(scores) > 1 else None,
         "folds_done": len(scores),

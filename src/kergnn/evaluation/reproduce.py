@@ -149,6 +149,7 @@ def stored_trial(stored: Record, dataset: str) -> Trial:
         stored["split"],
         stored["split_hash"],
         assess=True,
+        refit=stored.get("refit", False),
     )
     if trial.key != stored["key"]:
         raise DataError(f"trial {stored['key']}: its settings are not those that it is named by")

@@ -112,8 +112,8 @@ def stored_results(store: ResultStore, every: bool = False) -> list[Result]:
     """Return one result for each data set and model, or all.
 
     Of several evaluations of the same two the one with most folds counts, of those the one with
-    most configurations, most epochs, and of those the newest; never the best. The note tells of
-    the others.
+    most configurations, most epochs, one that refits, and of those the newest; never the best. The
+    note tells of the others.
 
     Args:
         store: the store.
@@ -267,8 +267,8 @@ def _accuracies(record: Record) -> dict[str, float]:
 
 
 def _rank(record: Record) -> tuple[Any, ...]:
-    newest = record["measured"].get("finished", "")
-    return record["folds_done"], record["num_configs"], max_epochs(record), newest
+    refit, newest = record.get("refit", False), record["measured"].get("finished", "")
+    return record["folds_done"], record["num_configs"], max_epochs(record), refit, newest
 
 
 def _note(record: Record, others: int, counts: bool) -> str:

@@ -109,7 +109,7 @@ class _Evaluation:
     def run(self) -> Record:
         for fold in self.plan.folds:
             plan = self.plan
-            run = run_fold(fold, plan.new_search(), plan.repeats, plan.seed)
+            run = run_fold(fold, plan.new_search(), plan.repeats, plan.seed, plan.refit)
             self._expect(_Progress(run, next(run)), last=True)
         while len(self.folds) < len(self.plan.folds):
             self._submit()

@@ -131,6 +131,8 @@ def _time(record: Record) -> str:
 def _effort(record: Record) -> str:
     """Tell how many configurations were tried, how often and how long the selected one trained."""
     parts = [f"{record['num_configs']} ({record['search']})", counted(record["repeats"], "repeat")]
+    if record.get("refit"):
+        parts.append("refitted")
     if "seconds_per_epoch" in record["measured"]:  # a kernel machine has no epochs
         parts.append(f"up to {counted(max_epochs(record), 'epoch')}")
     return ", ".join(parts)

@@ -2,7 +2,8 @@
 
 A selection trial trains on the training part and is judged on the validation part; it is given a
 :class:`~kergnn.preparation.Development`, which has no test part. An assessment trial does the same
-and then predicts the test part, once.
+and then predicts the test part, once; one that refits trains on both parts, which has no validation
+left to choose an epoch, so that it keeps the last one.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Trial:
         split: name of the split.
         split_hash: hash of the three parts.
         assess: whether the test part is predicted in the end.
+        refit: whether the validation part is trained on as well.
     """
 
     config: RunConfig
@@ -68,6 +70,7 @@ class Trial:
     split: str
     split_hash: str
     assess: bool = False
+    refit: bool = False
 
     @property
     def key(self) -> str:
@@ -82,6 +85,7 @@ class Trial:
             "fingerprint": self.fingerprint,
             "split": self.split_hash,
             "assess": self.assess,
+            **({"refit": True} if self.refit else {}),
         }
         return hash_json(content)[:24]
 
@@ -91,7 +95,7 @@ class Trial:
         if model_info(self.config.model).kind != "kernel":
             return None
         values = {k: v for k, v in settings(self.config).items() if k not in ("options.C", "seed")}
-        part = self.split_hash if is_fitted(self.config.model) else None
+        part = (self.split_hash, self.refit) if is_fitted(self.config.model) else None
         return hash_json([values, self.fingerprint, part])
 
     @property
@@ -132,6 +136,8 @@ def run_trial(
     forget_peak()
     with _threads(threads):
         graphs, split = _data(trial, mirror)
+        if trial.refit:
+            split = split.without_validation()
         if model_info(trial.config.model).kind == "kernel":
             found = _machine(trial, graphs, split, kernels, progress)
             seconds: list[float] = []
@@ -182,6 +188,7 @@ def describe(trial: Trial, threads: int) -> Record:
         "format": FORMAT,
         "key": trial.key,
         "kind": "assessment" if trial.assess else "selection",
+        **({"refit": True} if trial.refit else {}),
         "dataset": trial.dataset,
         "fingerprint": trial.fingerprint,
         "split": trial.split,
@@ -242,11 +249,13 @@ def _machine(
     K = gram_matrix(config, graphs, x, split.train, kernels, share)
     K = K[:, split.train]
     machine = fit_machine(config, K[split.train], graphs.y[split.train], graphs.num_classes)
-    known, y = class_ranking(machine, K[split.validation]), graphs.y[split.validation]
-    figures = {**metrics(known, y), "loss": log_loss(known, y)}
-    if config.metric not in figures:
-        raise ValueError(f"metric is {config.metric!r}: the validation part has one class only")
-    found: Record = {"metric": config.metric, "validation": figures}
+    found: Record = {"metric": config.metric, "validation": {}}
+    if len(split.validation):
+        known, y = class_ranking(machine, K[split.validation]), graphs.y[split.validation]
+        figures = {**metrics(known, y), "loss": log_loss(known, y)}
+        if config.metric not in figures:
+            raise ValueError(f"metric is {config.metric!r}: the validation part has one class only")
+        found["validation"] = figures
     if trial.assess:
         found |= _test(class_ranking(machine, K[split.test]), graphs, split)
     return found
