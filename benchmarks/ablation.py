@@ -6,8 +6,8 @@ r"""What single settings bring, without a look at any test part.
 trains the settings of ``--set`` and every variant of them on some folds. The fold's validation part
 is what they are compared on; so that it decides nothing else, the epoch is chosen on another tenth
 of the training part. ``--refit`` trains to the last epoch on that tenth too, as
-``kergnn evaluate --refit`` does with the validation part. Results go to ``results/ablation/NAME.json``, training after training; what is
-there is not run again.
+``kergnn evaluate --refit`` does with the validation part. Results go to
+``results/ablation/NAME.json``, training after training; what is there is not run again.
 """
 
 import argparse
