@@ -14,7 +14,7 @@ from kergnn._checks import check_integer
 from kergnn.baselines import baseline_names, get_baseline
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import GraphSet, default_recipe
-from kergnn.nn import KerGNN
+from kergnn.nn import KerGNN, WithWords, WordMap
 
 # Keys of a configuration that mean the same for all models.
 _SHARED = ("hidden_channels", "num_layers", "dropout")
@@ -26,6 +26,10 @@ _TRAINING = (
 # What a model or a kernel is given beside them.
 _DATA = ("in_channels", "out_channels", "edge_channels", "graphs", "x", "train", "progress")
 _GIVEN = {*_SHARED, *_DATA}
+
+
+# What words are mapped to before a competitor sees them: KerGNN's default.
+WORD_CHANNELS = 64
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,23 @@ def model_options(name: str) -> dict[str, Any]:
 
 
 def build_model(
-    config: RunConfig, in_channels: int, num_classes: int, task: str, edge_channels: int = 0
+    config: RunConfig,
+    in_channels: int,
+    num_classes: int,
+    task: str,
+    edge_channels: int = 0,
+    vocabulary: tuple[int, ...] = (),
 ) -> nn.Module:
-    """Build the network that a configuration describes, with weights drawn from its seed."""
+    """Build the network that a configuration describes, with weights drawn from its seed.
+
+    Args:
+        config: the configuration.
+        in_channels: number of features of a node.
+        num_classes: number of classes.
+        task: ``"graph"`` or ``"node"``.
+        edge_channels: number of features of an edge.
+        vocabulary: of each of the last features that are words, how many there are.
+    """
     if not 0 <= config.seed < 2**32:
         raise ConfigError(f"seed is {config.seed}: it must be from 0 to 2**32 - 1")
     info = model_info(config.model)
@@ -123,10 +141,13 @@ def build_model(
         arguments = shared_arguments(config, known) | checked_options(config)
         if info.edges and edge_channels:
             arguments["edge_channels"] = edge_channels
+        words = WordMap(in_channels, WORD_CHANNELS, vocabulary) if vocabulary else None
         network: nn.Module = constructor(
-            in_channels=in_channels, out_channels=num_classes, **arguments
+            in_channels=in_channels if words is None else WORD_CHANNELS,
+            out_channels=num_classes,
+            **arguments,
         )
-        return network
+        return network if words is None else WithWords(words, network)
     checked_options(config)
     return KerGNN(
         in_channels,
@@ -153,6 +174,7 @@ def build_model(
         evidence_penalty=config.evidence_penalty or 0.0,
         restart=config.restart,
         task=task,
+        vocabulary=vocabulary,
     )
 
 

@@ -26,7 +26,7 @@ from kergnn.data import (
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.machines import check_machine
-from kergnn.models import build_model, model_info, unused_keys
+from kergnn.models import WORD_CHANNELS, build_model, model_info, unused_keys
 from kergnn.prediction import Batches
 from kergnn.training import Trainer, check_settings, resolve_device
 
@@ -74,7 +74,12 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
     features = fit_features(config, graphs, train)
     batches = make_batches(config, graphs, features, development.ego)
     model = build_model(
-        config, batches.x.size(1), graphs.num_classes, graphs.task, features.edge_channels
+        config,
+        batches.x.size(1),
+        graphs.num_classes,
+        graphs.task,
+        features.edge_channels,
+        features.vocabulary,
     )
     # What a model takes from the training part before its first epoch, such as anchors.
     start_from = getattr(model, "start_from", None)
@@ -148,8 +153,11 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
     count = len(Features.fit(features, graphs, every).names)
     if "binned-degree" in parts:
         count -= len(Features.fit("binned-degree", graphs, every).names)
-    wide = count > 100 or "onehot-degree" in parts or "wl" in parts
-    chosen: dict[str, Any] = {"input_channels": 64 if wide else 0, **default_dropout(graphs.task)}
+    if "subtrees" in parts and info.kind == "kernel":
+        raise ConfigError(f"features is {features!r}: model {info.name!r} has no use for words")
+    wide = count > 100 or bool({"onehot-degree", "wl", "subtrees"} & {*parts})
+    width = WORD_CHANNELS if wide else 0
+    chosen: dict[str, Any] = {"input_channels": width, **default_dropout(graphs.task)}
     ignored = [
         key
         for key in unused_keys(config)

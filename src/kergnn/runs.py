@@ -139,6 +139,7 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
         len(class_names),
         config.task or "graph",
         features.edge_channels,
+        features.vocabulary,
     )
     try:
         model.load_state_dict(weights)

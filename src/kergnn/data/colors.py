@@ -32,16 +32,17 @@ FEWEST_NODES = 20  # what fewer nodes of the training part have is no feature
 _LONGEST_NAME = 60
 
 
-def node_colors(graphs: GraphSet, labels: Labels | None) -> Array:
-    """Return the numbers of every node's colours c_0, c_1, ...: (NUM_ROUNDS + 1, N) of uint64.
+def node_colors(graphs: GraphSet, labels: Labels | None, num_rounds: int = NUM_ROUNDS) -> Array:
+    """Return the numbers of every node's colours c_0, c_1, ...: (num_rounds + 1, N) of uint64.
 
     Args:
         graphs: the graphs.
         labels: what they start from; the degree without any.
+        num_rounds: how often colours are refined.
     """
     ptr, neighbor = _neighbors(graphs)
     rounds = [_start(graphs, labels)]
-    for _ in range(NUM_ROUNDS):
+    for _ in range(num_rounds):
         color = rounds[-1]
         # A sum tells multisets of scattered numbers apart. It overflows, and that is no harm.
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_scattered(color)[neighbor])])

@@ -10,6 +10,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``onehot-degree`` | one-hot vector of its degree, up to the largest of the training part |
 | ``binned-degree`` | the same of bins 0, 1, 2, 3, 4 to 5, 6 to 7, 8 to 11, ...: two an octave |
 | ``wl`` | one-hot vectors of its frequent Weisfeiler-Lehman colours after one and two rounds |
+| ``subtrees`` | which subtrees of depth 1 to 5 it is the root of, as words; beside others only |
 | ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
 | ``neighbors`` | which nodes are its neighbours; of a set that is a single graph |
 | ``const`` | the number one |
@@ -26,12 +27,13 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from kergnn._checks import check_choice
-from kergnn.data.colors import FEWEST_NODES, Color, color_features, frequent_colors
+from kergnn.data.colors import FEWEST_NODES, Color, Labels, color_features, frequent_colors
 from kergnn.data.columns import column_order, label_positions, standard, standardised
 from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
+from kergnn.data.subtrees import Subtrees, shared_subtrees, subtree_words
 
 UNKNOWN = ("error", "zeros")
 RECIPES = (
@@ -41,6 +43,7 @@ RECIPES = (
     "onehot-degree",
     "binned-degree",
     "wl",
+    "subtrees",
     "walks",
     "neighbors",
     "const",
@@ -64,8 +67,8 @@ class Features:
 
     Args:
         recipe: the recipe's name.
-        label_names: for ``label``, and ``wl`` where there are labels: the names of the labels of
-            each label column.
+        label_names: for ``label``, and ``wl`` and ``subtrees`` where there are labels: the names of
+            the labels of each label column.
         mean: for ``attr``: what is subtracted from every column.
         scale: for ``attr``: what every column is divided by.
         max_degree: for ``onehot-degree`` and ``binned-degree``: larger degrees count as this one.
@@ -77,6 +80,7 @@ class Features:
             that looks at edges; whatever the recipe.
         num_nodes: for ``neighbors``: the number of nodes of the graph.
         colors: for ``wl``: the colours that are features.
+        subtrees: for ``subtrees``: those that are known.
     """
 
     recipe: str
@@ -91,6 +95,7 @@ class Features:
     edge_names: EdgeNames = ()
     num_nodes: int = 0
     colors: tuple[Color, ...] = ()
+    subtrees: Subtrees = ()
 
     @classmethod
     def fit(cls, recipe: str, graphs: GraphSet, train_nodes: Tensor) -> Features:
@@ -101,12 +106,15 @@ class Features:
         walk_mean, walk_scale = torch.empty(0), torch.empty(0)
         if "label" in parts and graphs.labels is None:
             raise DataError(f"features is {recipe!r}, but {graphs.name} has no node labels")
-        labelled = graphs.labels is not None and bool({"label", "wl"} & {*parts})
+        labelled = graphs.labels is not None and bool({"label", "wl", "subtrees"} & {*parts})
         if labelled:
             label_names = graphs.label_names
+        start = None if graphs.labels is None else (graphs.labels, graphs.label_names)
+        subtrees: Subtrees = ()
+        if "subtrees" in parts:
+            subtrees = shared_subtrees(graphs, start, train_nodes.numpy())
         colors: tuple[Color, ...] = ()
         if "wl" in parts:
-            start = None if graphs.labels is None else (graphs.labels, graphs.label_names)
             colors = frequent_colors(graphs, start, train_nodes.numpy())
             if not colors and parts == ["wl"]:
                 raise DataError(
@@ -141,10 +149,11 @@ class Features:
             edge_names=find_edge_names(graphs),
             num_nodes=graphs.num_nodes if "neighbors" in parts else 0,
             colors=colors,
+            subtrees=subtrees,
         )
 
     def __call__(self, graphs: GraphSet, unknown: str = "error") -> Tensor:
-        """Return the features (N, d) of all nodes.
+        """Return the features (N, d) of all nodes; words are their last columns.
 
         Args:
             graphs: the graphs.
@@ -156,6 +165,8 @@ class Features:
             return torch.empty(0, len(self.names))
         made = []
         for part in _parts(self.recipe):
+            if part == "subtrees":
+                continue
             if part == "label":
                 made.append(self._labels(graphs, unknown))
             elif part == "attr":
@@ -180,6 +191,9 @@ class Features:
                 made.append(self._neighbors(graphs))
             else:
                 made.append(torch.ones(graphs.num_nodes, 1))
+        if self.vocabulary:
+            words = subtree_words(graphs, self._start(graphs, unknown), self.subtrees)
+            made.append(torch.from_numpy(words))
         return torch.cat(made, dim=1)
 
     def of_edges(self, graphs: GraphSet, unknown: str = "error") -> Tensor | None:
@@ -200,6 +214,8 @@ class Features:
         """What every column of the features is."""
         columns: list[str] = []
         for part in _parts(self.recipe):
+            if part == "subtrees":
+                continue
             if part == "label":
                 for i, names in enumerate(self.label_names):
                     prefix = f"{self.label_columns[i]}=" if len(self.label_columns) > 1 else ""
@@ -224,7 +240,12 @@ class Features:
                 columns += [f"neighbor {node}" for node in range(self.num_nodes)]
             else:
                 columns.append(part)
-        return columns
+        return columns + [f"subtree of depth {k + 1}" for k in range(len(self.subtrees))]
+
+    @property
+    def vocabulary(self) -> tuple[int, ...]:
+        """Of each of the last columns, which are words and no numbers, how many there are."""
+        return tuple(map(len, self.subtrees))
 
     @property
     def is_one_hot(self) -> bool:
@@ -247,10 +268,14 @@ class Features:
         return torch.cat(made, dim=1)
 
     def _colors(self, graphs: GraphSet, unknown: str) -> Tensor:
-        start = None
-        if self.label_names:
-            start = self._label_positions(graphs, unknown), self.label_names
+        start = self._start(graphs, unknown)
         return torch.from_numpy(color_features(graphs, start, self.colors))
+
+    def _start(self, graphs: GraphSet, unknown: str) -> Labels | None:
+        """Return what colours and subtrees are made of: labels, or degrees where there are none."""
+        if not self.label_names:
+            return None
+        return self._label_positions(graphs, unknown), self.label_names
 
     def _label_positions(self, graphs: GraphSet, unknown: str) -> Tensor:
         return label_positions(graphs, self.label_names, self.label_columns, unknown)
@@ -294,6 +319,7 @@ class Features:
             edge_names=tuple((name, tuple(known)) for name, known in values.get("edge_names", ())),
             num_nodes=int(values.get("num_nodes", 0)),
             colors=tuple((k, number, name) for k, number, name in values.get("colors", ())),
+            subtrees=tuple(map(tuple, values.get("subtrees", ()))),
         )
 
 
@@ -307,4 +333,6 @@ def _parts(recipe: str) -> list[str]:
             )
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
+    if parts == ["subtrees"]:
+        raise DataError("features is 'subtrees': join it to others by +, such as label+subtrees")
     return parts

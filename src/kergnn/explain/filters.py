@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from kergnn.batches import Batch, GraphBatches
-from kergnn.nn import KerGNN, KerGNNConv
+from kergnn.nn import KerGNN, KerGNNConv, WordMap
 from kergnn.prediction import chunks, metrics
 
 
@@ -74,6 +74,8 @@ def filter_graphs(
             f"names has {len(names)} entries: it must have one for each of the "
             f"{model.in_channels} input features"
         )
+    if names is not None and isinstance(model.input_map, WordMap):
+        raise ValueError("names must be None: the model has words, which are no one-hot features")
     if frequency is not None and (names is None or len(frequency) != len(names)):
         raise ValueError("frequency must have one entry for each of names")
     found = []

@@ -6,6 +6,7 @@ The rules are those of :mod:`kergnn.explain.attribution`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,7 @@ from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import normalize_values
 from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
-from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
+from kergnn.nn import GraphFilters, KerGNN, KerGNNConv, WordMap
 from kergnn.nn.model import log_proportion
 from kergnn.nn.smoothing import smoothed
 
@@ -26,7 +27,7 @@ class Trace:
     """One forward pass, with what shares are read from.
 
     Args:
-        x: the input.
+        x: the input; of a model with words, its numbers and the words' vectors.
         features: the nodes' features after every layer.
         readout: what the head sees of every layer.
         layers: for every layer and kernel its values and the walks they are made of.
@@ -63,8 +64,12 @@ def trace_forward(
         index: for a model of nodes, the node that the head looks at.
         exact: hand shares down by rules that keep their sum, not by plain derivatives.
     """
-    x = x.detach().clone().requires_grad_()
-    features, layers = [x if model.input_map is None else model.input_map(x)], []
+    x = x.detach()
+    first: Callable[[Tensor], Tensor] | None = model.input_map
+    if isinstance(first, WordMap):  # a word is no number: its vector is what has a share
+        x, first = first.parts(x).detach(), first.joined
+    x = x.clone().requires_grad_()
+    features, layers = [x if first is None else first(x)], []
     for conv, norm in zip(model.convs, model.norms, strict=True):
         assert isinstance(conv, KerGNNConv)
         values, kept = _layer(conv, features[-1], ego, exact)

@@ -13,6 +13,7 @@ from kergnn._checks import check_choice, check_integer
 from kergnn.egographs import EgoGraphs
 from kergnn.nn.conv import KerGNNConv, checked_ego
 from kergnn.nn.filters import GraphFilters
+from kergnn.nn.inputs import WordMap
 from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
 
@@ -62,6 +63,8 @@ class KerGNN(nn.Module):
             smoothed by ten steps of personalised PageRank over the ego-graphs,
             :math:`Z_{k+1}(v) = (1 - r) \sum_{a \in G_v} Z_k(a) / \sqrt{|G_v|\,|G_a|} + r H(v)`;
             ``None`` for no smoothing.
+        vocabulary: for nodes that have words beside numbers: of each of the last columns of x how
+            many there are, see :class:`WordMap`, which takes the place of the linear map.
 
     Shapes:
         - **input:** features (N, in_channels); ego-graphs or an edge index (2, E); for graphs the
@@ -96,6 +99,7 @@ class KerGNN(nn.Module):
         edge_penalty: float = 0.0,
         evidence_penalty: float = 0.0,
         restart: float | None = None,
+        vocabulary: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.in_channels = check_integer("in_channels", in_channels, minimum=1)
@@ -138,7 +142,15 @@ class KerGNN(nn.Module):
         self.num_hops, self.max_nodes = num_hops, max_nodes
         self.readout, self.task, self.engine = readout, task, engine
 
-        self.input_map = None if input_channels is None else nn.Linear(in_channels, input_channels)
+        if vocabulary and input_channels is None:
+            raise ValueError("input_channels is None: with a vocabulary it must be a number")
+        self.input_map: nn.Module | None = None
+        self.input_dropout = nn.Dropout(0.0 if vocabulary else input_dropout)
+        if vocabulary:
+            assert input_channels is not None
+            self.input_map = WordMap(in_channels, input_channels, vocabulary, input_dropout)
+        elif input_channels is not None:
+            self.input_map = nn.Linear(in_channels, input_channels)
         width = in_channels if input_channels is None else input_channels
         self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
         channels = width
@@ -162,7 +174,6 @@ class KerGNN(nn.Module):
             self.norms.append(_norm(norm, hidden_channels))
             channels = hidden_channels
             width += hidden_channels
-        self.input_dropout = nn.Dropout(input_dropout)
         self.dropout = nn.Dropout(dropout)
         head_channels = hidden_channels if head_channels is None else head_channels
         check_integer("head_channels", head_channels, minimum=1)

@@ -289,7 +289,8 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             features = Features.from_dict(state["features_"])
             with torch.random.fork_rng(devices=[]):
                 num_classes = len(state["classes_"])
-                model = build_model(config, len(features.names), num_classes, self._task)
+                width, words = len(features.names), features.vocabulary
+                model = build_model(config, width, num_classes, self._task, vocabulary=words)
             model.load_state_dict(load(weights))
             state |= {"config_": config, "features_": features, "model_": model.eval()}
         super().__setstate__(state)

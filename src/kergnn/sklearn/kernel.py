@@ -78,6 +78,8 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = "+".join(name for name, tensor in parts if tensor is not None)
         every = torch.arange(graphs.num_nodes)
         self.features_ = Features.fit(self.features or found or "const", graphs, every)
+        if self.features_.vocabulary:
+            raise ValueError(f"features is {self.features!r}: the kernel has no use for words")
         self.n_features_in_ = len(self.features_.names)
         self.graphs_ = records
         return self
