@@ -46,7 +46,7 @@ def train(
     features: Annotated[
         str | None,
         typer.Option(
-            help="Recipe: label, attr, degree, onehot-degree, binned-degree, wl, walks, "
+            help="Recipe: label, attr, degree, onehot-degree, binned-degree, wl, subtrees, walks, "
             "neighbors, const, or a+b."
         ),
     ] = None,
