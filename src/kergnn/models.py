@@ -28,8 +28,8 @@ _DATA = ("in_channels", "out_channels", "edge_channels", "graphs", "x", "train",
 _GIVEN = {*_SHARED, *_DATA}
 
 
-# What words are mapped to before a competitor sees them: KerGNN's default.
-WORD_CHANNELS = 64
+# What many features, and words, are mapped to by default; a competitor's words always.
+INPUT_CHANNELS = 64
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,11 @@ def build_model(
         arguments = shared_arguments(config, known) | checked_options(config)
         if info.edges and edge_channels:
             arguments["edge_channels"] = edge_channels
-        words = WordMap(in_channels, WORD_CHANNELS, vocabulary) if vocabulary else None
+        words = None
+        if vocabulary:
+            words = WordMap(in_channels, INPUT_CHANNELS, vocabulary, config.input_dropout or 0.0)
         network: nn.Module = constructor(
-            in_channels=in_channels if words is None else WORD_CHANNELS,
+            in_channels=in_channels if words is None else INPUT_CHANNELS,
             out_channels=num_classes,
             **arguments,
         )
@@ -178,6 +180,11 @@ def build_model(
     )
 
 
+def has_words(features: str | None) -> bool:
+    """Whether a feature recipe has words."""
+    return "subtrees" in (features or "").split("+")
+
+
 def shared_arguments(config: RunConfig, known: set[str]) -> dict[str, Any]:
     """Return those of the keys that mean the same for all models which this one knows."""
     return {k: getattr(config, k) for k in _SHARED if k in known and getattr(config, k) is not None}
@@ -205,6 +212,8 @@ def unused_keys(config: RunConfig) -> list[str]:
     unused |= {*(_TRAINING if info.kind == "kernel" else ())}
     known = inspect.signature(get_baseline(info.name).load()).parameters
     unused -= {key for key in _SHARED if key in known}
+    if has_words(config.features):
+        unused.discard("input_dropout")
     plain = RunConfig()
     return [key for key in sorted(unused) if getattr(config, key) != getattr(plain, key)]
 

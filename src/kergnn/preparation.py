@@ -15,6 +15,7 @@ from torch import Tensor
 from kergnn.batches import GraphBatches
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import (
+    DataError,
     Features,
     GraphSet,
     Split,
@@ -26,7 +27,7 @@ from kergnn.data import (
 from kergnn.edgebatches import EdgeBatches
 from kergnn.egographs import EgoGraphs
 from kergnn.machines import check_machine
-from kergnn.models import WORD_CHANNELS, build_model, model_info, unused_keys
+from kergnn.models import INPUT_CHANNELS, build_model, has_words, model_info, unused_keys
 from kergnn.prediction import Batches
 from kergnn.training import Trainer, check_settings, resolve_device
 
@@ -153,10 +154,12 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
     count = len(Features.fit(features, graphs, every).names)
     if "binned-degree" in parts:
         count -= len(Features.fit("binned-degree", graphs, every).names)
-    if "subtrees" in parts and info.kind == "kernel":
+    if has_words(features) and info.kind == "kernel":
         raise ConfigError(f"features is {features!r}: model {info.name!r} has no use for words")
-    wide = count > 100 or bool({"onehot-degree", "wl", "subtrees"} & {*parts})
-    width = WORD_CHANNELS if wide else 0
+    if has_words(features) and config.input_channels == 0:
+        raise ConfigError(f"input_channels is 0: with features {features!r} it must be at least 1")
+    wide = count > 100 or has_words(features) or bool({"onehot-degree", "wl"} & {*parts})
+    width = INPUT_CHANNELS if wide else 0
     chosen: dict[str, Any] = {"input_channels": width, **default_dropout(graphs.task)}
     ignored = [
         key
@@ -195,10 +198,14 @@ def check_config(config: RunConfig, graphs: GraphSet) -> None:
 def find_split(config: RunConfig, graphs: GraphSet, mirror: Path | None) -> Split:
     """Return the split that a configuration names."""
     if config.splits == "drawn":
-        return draw_split(graphs, config.fold)
-    if config.splits != "published":
+        split = draw_split(graphs, config.fold)
+    elif config.splits == "published":
+        split = get_split(graphs, config.fold, mirror_dir(mirror))
+    else:
         raise ConfigError(f"splits is {config.splits!r}: it must be 'published' or 'drawn'")
-    return get_split(graphs, config.fold, mirror_dir(mirror))
+    if len(split.validation) == 0:
+        raise DataError(f"split {split.name} of {graphs.name} has no validation part")
+    return split
 
 
 def _nodes_of(graphs: GraphSet, part: Tensor) -> Tensor:

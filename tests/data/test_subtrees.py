@@ -8,8 +8,9 @@ from kergnn import KerGNNClassifier, RandomWalkKernel
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import DataError, Features, GraphSet, get_split, load_graphs
 from kergnn.data.subtrees import DEPTH
-from kergnn.evaluation import SearchSpace, make_plan, run_trial
-from kergnn.preparation import resolve_config
+from kergnn.evaluation import SearchSpace, default_space, make_plan, run_trial
+from kergnn.models import build_model, model_info, model_names
+from kergnn.preparation import make_batches, resolve_config
 from kergnn.testing import unfolded_color
 
 
@@ -77,19 +78,64 @@ def test_subtrees_alone_are_refused_and_kernels_have_no_use_for_them():
 
 
 @pytest.mark.parametrize("model", ["kergnn", "gin", "gckn", "diffpool"])
-def test_networks_take_words_and_the_test_part_has_no_say_in_them(model):
-    space = SearchSpace.from_values(
-        {"features": "label+subtrees", "hidden_channels": 4, "epochs": 1}
+def test_networks_take_words_of_the_training_part(model, monkeypatch):
+    fitted = []
+    make = make_batches
+    monkeypatch.setattr(
+        "kergnn.preparation.make_batches",
+        lambda config, graphs, features, *rest: (
+            fitted.append(features) or make(config, graphs, features, *rest)
+        ),
     )
-    plan = make_plan("MUTAG", space, model, folds=1, repeats=1)
+    values = {"features": "label+subtrees", "hidden_channels": 4, "epochs": 1}
+    plan = make_plan("MUTAG", SearchSpace.from_values(values), model, folds=1, repeats=1)
     record = run_trial(plan.folds[0].assessment(plan.configs[0], seed=1))
-    assert record["status"] == "done"
     graphs = load_graphs("MUTAG")
-    train = get_split(graphs, 0).train
-    alone = graphs.select(train)
+    alone = graphs.select(get_split(graphs, 0).train)
     expected = Features.fit("label+subtrees", alone, torch.arange(alone.num_nodes))
-    found = Features.fit("label+subtrees", graphs, nodes_of(graphs, train))
-    assert found.subtrees == expected.subtrees
+    assert fitted[0].subtrees == expected.subtrees
+    assert min(map(len, expected.subtrees)) > 10
+    assert len(record["predictions"]["predicted"]) == len(get_split(graphs, 0).test)
+
+
+def test_competitors_drop_words_as_kergnn_does():
+    graphs = load_graphs("MUTAG")
+    config = RunConfig(model="gin", features="label+subtrees", input_dropout=0.5)
+    model = build_model(resolve_config(config, graphs), 9, 2, "graph", vocabulary=(3, 4))
+    assert model.words.dropout.p == 0.5
+    with pytest.raises(ConfigError, match="input_dropout: model 'gin' has no use for it"):
+        resolve_config(config.replace({"features": "label"}), graphs)
+
+
+@pytest.mark.parametrize("model", model_names())
+def test_every_model_has_a_default_search_where_kergnn_has_words(model):
+    info, graphs = model_info(model), load_graphs("MUTAG")
+    if "graph" in info.tasks:
+        space = default_space("NCI1", model)
+        recipes = {c.features for c in space.grid(RunConfig(model=model))}
+        assert ("label+subtrees" in recipes) == (info.kind != "kernel")
+        for config in space.grid(RunConfig(model=model)):
+            resolve_config(config, graphs)
+
+
+def test_words_need_a_map():
+    config = RunConfig(features="label+subtrees", input_channels=0)
+    with pytest.raises(ConfigError, match="input_channels is 0: with features"):
+        resolve_config(config, load_graphs("MUTAG"))
+
+
+def test_a_warm_start_needs_the_same_words():
+    """Same shapes, other labels: as many subtrees, and none of them the same."""
+    graphs = {}
+    for names in ("ab", "cd"):
+        graphs[names] = [make(n) for n in range(5, 9) for make in (nx.cycle_graph, nx.path_graph)]
+        for graph in graphs[names]:
+            nx.set_node_attributes(graph, {v: names[v % 2] for v in graph}, "label")
+    clf = KerGNNClassifier(features="degree+subtrees", epochs=1, warm_start=True, random_state=0)
+    clf.fit(graphs["ab"], [0, 1] * 4)
+    clf.fit(graphs["ab"], [0, 1] * 4)
+    with pytest.raises(ValueError, match="subtrees must be those of the last fit"):
+        clf.fit(graphs["cd"], [0, 1] * 4)
 
 
 def test_a_classifier_with_words_can_be_pickled_and_knows_new_graphs():

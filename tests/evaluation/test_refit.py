@@ -1,9 +1,13 @@
+import csv
 import dataclasses
+import io
 
 import pytest
 import torch
 
-from kergnn.data import get_split, load_graphs
+from kergnn.cli import main
+from kergnn.config import RunConfig
+from kergnn.data import DataError, get_split, load_graphs
 from kergnn.evaluation import (
     ResultStore,
     SearchSpace,
@@ -14,10 +18,11 @@ from kergnn.evaluation import (
 )
 from kergnn.evaluation.reproduce import reproduce, stored_trial
 from kergnn.evaluation.results import stored_results
+from kergnn.evaluation.selected import selected_config
 from kergnn.evaluation.table import format_table
 from kergnn.evaluation.trial import train
 from kergnn.prediction import predict_probabilities
-from kergnn.preparation import ego_graphs, hide_test, make_batches
+from kergnn.preparation import ego_graphs, find_split, hide_test, make_batches
 
 
 def test_without_its_validation_part_a_split_trains_on_all_but_the_test_part():
@@ -91,3 +96,35 @@ def test_an_evaluation_that_refits_shares_its_selection_and_is_another_one(tmp_p
     assert reproduce(store, "MUTAG", model).equal
     texts = [format_table([result]) for result in stored_results(store, every=True)]
     assert ["refitted" in text for text in texts] == [True, False]
+
+
+def test_the_stored_configuration_is_the_one_that_was_assessed(tmp_path, small_plan):
+    plan = dataclasses.replace(small_plan(num_layers=1), refit=True)
+    store = ResultStore(tmp_path)
+    record = evaluate(plan, store, make_executor("serial"))
+    assert {fold["config"]["keep_epoch"] for fold in record["folds"]} == {"last"}
+    assert selected_config(record)[0].keep_epoch == "last"
+
+
+def test_a_comparison_tells_if_only_one_of_two_refits(tmp_path, small_plan):
+    store, executor = ResultStore(tmp_path), make_executor("serial")
+    evaluate(dataclasses.replace(small_plan(num_layers=1), refit=True), store, executor)
+    space = SearchSpace.from_values({"hidden_channels": 4, "epochs": 2, "num_layers": 1})
+    evaluate(make_plan("MUTAG", space, "gin", folds=2, repeats=1), store, executor)
+    results = stored_results(store)
+    assert format_table(results, "markdown").count("only one of the two refits") == 2
+    rows = list(csv.DictReader(io.StringIO(format_table(results, "csv"))))
+    assert {row["model"]: row["refit"] for row in rows} == {"kergnn": "yes", "gin": "no"}
+
+
+def test_a_split_without_a_validation_part_is_refused(monkeypatch):
+    graphs = load_graphs("MUTAG")
+    empty = get_split(graphs, 0).without_validation()
+    monkeypatch.setattr("kergnn.preparation.get_split", lambda *_: empty)
+    with pytest.raises(DataError, match="has no validation part"):
+        find_split(RunConfig(), graphs, None)
+
+
+def test_there_is_nothing_to_refit_where_nothing_is_assessed(capsys):
+    assert main(["evaluate", "MUTAG", "--select-only", "--refit"]) == 2
+    assert "nothing to --refit" in capsys.readouterr().err

@@ -3,7 +3,7 @@ import torch
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from kergnn import KerGNN
+from kergnn import EgoGraphs, KerGNN
 from kergnn.explain import explain, explainable, filter_graphs
 from kergnn.nn import WithWords, WordMap
 from kergnn.testing import random_graph
@@ -57,9 +57,9 @@ def test_dropout_drops_words_and_numbers_and_keeps_their_mean():
     assert (distance.argmin(1).bincount() > 4000).all()
 
 
-@pytest.mark.parametrize("word", [-1.0, 5.0])
+@pytest.mark.parametrize("word", [-1.0, 5.0, 1.5])
 def test_unknown_words_are_refused(word):
-    with pytest.raises(ValueError, match=r"words that are not known: they must lie in 0 to \[4\]"):
+    with pytest.raises(ValueError, match=r"they must be whole numbers from 0 to \[4\]"):
         WordMap(2, 3, (4,))(torch.tensor([[1.0, word]]))
 
 
@@ -79,30 +79,63 @@ def kergnn(sizes, **options):
 def test_a_model_needs_an_input_map_for_words():
     with pytest.raises(ValueError, match="input_channels is None"):
         KerGNN(3, 4, 2, vocabulary=(5,))
+    with pytest.raises(ValueError, match="input_channels is -1"):
+        KerGNN(3, 4, 2, input_channels=-1)
 
 
-@pytest.mark.parametrize("method", ["walks", "readout"])
-@pytest.mark.parametrize("readout", ["sum", "log"])
-def test_shares_of_words_count_for_their_nodes(method, readout):
-    """They sum to the logit, and a node with other words has another share."""
+def with_one_hot_words(net, sizes):
+    """Return the same model as one with a column for each word."""
+    width = 2 + sum(sizes)
+    other = KerGNN(width, 4, 3, input_channels=6, readout=net.readout)
+    words = net.input_map
+    weight = torch.cat([words.linear.weight, words.vectors[1:].T], dim=1)
+    rest = {k: v for k, v in net.state_dict().items() if not k.startswith("input_map.")}
+    rest |= {"input_map.weight": weight, "input_map.bias": words.linear.bias}
+    other.load_state_dict(rest)
+    return other.eval()
+
+
+@pytest.mark.parametrize("method", ["walks", "readout", "gradient", "occlusion"])
+@pytest.mark.parametrize("readout", ["sum", "log", "mean"])
+def test_shares_of_words_are_those_of_their_one_hot_vectors(method, readout):
     sizes = (4, 9)
     net = kergnn(sizes, readout=readout).eval()
-    _, edge_index = random_graph(7, 0.5, 1)
-    data = Data(x=words_and_numbers(7, sizes), edge_index=edge_index)
-    found = explain(net, data, target=1, method=method)
-    logit = net(data.x, data.edge_index)[0, 1]
-    torch.testing.assert_close(found.node_contribution.sum() + found.baseline, logit)
-    data.x[2, -1] = 0 if data.x[2, -1] else 1
-    other = explain(net, data, target=1, method=method).node_contribution
-    assert (other[2] - found.node_contribution[2]).abs() > 1e-4
+    other = with_one_hot_words(net, sizes)
+    x, (_, edge_index) = words_and_numbers(7, sizes), random_graph(7, 0.5, 1)
+    found, expected = (
+        explain(model, Data(x=features, edge_index=edge_index), target=1, method=method)
+        for model, features in ((net, x), (other, as_one_hot(x, sizes)))
+    )
+    for key in ("node_contribution", "edge_contribution", "layer_contribution", "baseline"):
+        torch.testing.assert_close(found[key], expected[key], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found.prediction, net(x, edge_index))
 
 
-def test_words_have_no_names_in_filters_and_no_masks():
-    net = kergnn((4, 9))
+def test_words_have_no_names_in_filters():
     with pytest.raises(ValueError, match="names must be None"):
-        filter_graphs(net, names=["a", "b", "c", "d"])
-    with pytest.raises(ValueError, match="no mask"):
-        explainable(net)
+        filter_graphs(kergnn((4, 9)), names=["a", "b", "c", "d"])
+
+
+def test_explainers_take_words_whole():
+    net, sizes = kergnn((4, 9)).eval(), (4, 9)
+    x, (_, edge_index) = words_and_numbers(7, sizes), random_graph(7, 0.5, 1)
+    torch.testing.assert_close(explainable(net)(x, edge_index), net(x, edge_index))
+    with pytest.raises(ValueError, match="whole numbers"):
+        explainable(net)(0.3 * x, edge_index)
+
+
+def test_filters_start_from_features_without_dropout():
+    x, (_, edge_index) = words_and_numbers(7, (4, 9)), random_graph(7, 0.5, 1)
+    ego = EgoGraphs.from_edge_index(edge_index, 7)
+    starts = []
+    for input_dropout in (0.0, 0.5):
+        net = kergnn((4, 9), filter_init="ego", input_dropout=input_dropout)
+        torch.manual_seed(1)
+        net.start_from(x, ego)
+        starts.append(net.state_dict())
+        assert net.input_map.training
+    for name, tensor in starts[0].items():
+        assert torch.equal(tensor, starts[1][name]), name
 
 
 def test_a_network_of_numbers_takes_words():

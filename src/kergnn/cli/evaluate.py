@@ -107,6 +107,8 @@ def evaluate(
     limits = Limits(trial_timeout, memory)
     if select_only and search == "halving":
         raise ConfigError("--select-only needs all epochs: --search halving has few of them")
+    if select_only and refit:
+        raise ConfigError("--select-only assesses nothing, so that there is nothing to --refit")
     automatic = "ray" if ray_address else "processes" if workers > 1 or limits else "serial"
     runner = make_executor(
         executor or automatic, workers, data_mirror, threads, ray_address, limits

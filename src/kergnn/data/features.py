@@ -164,9 +164,7 @@ class Features:
         if graphs.num_nodes == 0:  # of what, nobody knows
             return torch.empty(0, len(self.names))
         made = []
-        for part in _parts(self.recipe):
-            if part == "subtrees":
-                continue
+        for part in self._column_parts:
             if part == "label":
                 made.append(self._labels(graphs, unknown))
             elif part == "attr":
@@ -213,9 +211,7 @@ class Features:
     def names(self) -> list[str]:
         """What every column of the features is."""
         columns: list[str] = []
-        for part in _parts(self.recipe):
-            if part == "subtrees":
-                continue
+        for part in self._column_parts:
             if part == "label":
                 for i, names in enumerate(self.label_names):
                     prefix = f"{self.label_columns[i]}=" if len(self.label_columns) > 1 else ""
@@ -258,6 +254,11 @@ class Features:
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the labels and of the attributes, each once."""
         return self.label_columns, tuple(dict.fromkeys(self.attribute_columns))
+
+    @property
+    def _column_parts(self) -> list[str]:
+        """The parts of the recipe that are numbers, in the order of their columns."""
+        return [part for part in _parts(self.recipe) if part != "subtrees"]
 
     def _labels(self, graphs: GraphSet, unknown: str) -> Tensor:
         positions = self._label_positions(graphs, unknown).T

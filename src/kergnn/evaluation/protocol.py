@@ -46,7 +46,7 @@ class Fold:
         return Trial(config, self.dataset, self.fingerprint, self.split, self.split_hash)
 
     def assessment(self, config: RunConfig, seed: int, refit: bool = False) -> Trial:
-        """Return the trial that predicts the test part, after training on all else on demand."""
+        """Return the trial that predicts the test part; on demand it trains on all else."""
         if refit and model_info(config.model).kind != "kernel":
             config = config.replace({"keep_epoch": "last"})
         return replace(self.trial(config, seed), assess=True, refit=refit)
@@ -223,7 +223,7 @@ def run_fold(fold: Fold, search: Search, repeats: int, seed: int, refit: bool = 
         "status": "done" if done else chosen,
         "test": mean_figures([run["test"] for run in runs]) if done else None,
         "accuracies": [run["test"]["accuracy"] for run in runs] if done else [],
-        "config": selected and fold.trial(selected, seed).public_config.to_dict(),
+        "config": selected and fold.assessment(selected, seed, refit).public_config.to_dict(),
         "selection": [trial.key for trial in selection],
         "assessment": [trial.key for trial in assessment],
         "failed": failed,

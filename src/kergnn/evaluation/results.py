@@ -50,12 +50,14 @@ class Comparison:
         difference: mean difference of the folds' accuracies.
         p_value: two-sided, of the corrected resampled t-test.
         folds: number of common folds.
+        alike: whether both refit, or neither.
     """
 
     model: str
     difference: float
     p_value: float
     folds: int
+    alike: bool = True
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ def _comparison(record: Record, others: list[Record]) -> Comparison | None:
         differences = [mine[split] - theirs[split] for split in common]
         p_value = corrected_t_test(differences, _TEST_RATIO[record["task"]])
         mean = statistics.fmean(differences)
-        found.append(Comparison(other["model"], mean, p_value, len(common)))
+        alike = record.get("refit", False) == other.get("refit", False)
+        found.append(Comparison(other["model"], mean, p_value, len(common), alike))
     # Most folds in common first, then the strongest on these.
     return min(found, key=lambda c: (-c.folds, c.difference), default=None)
 

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from kergnn.config import ConfigError, RunConfig, flatten_options, read_toml_table
-from kergnn.models import model_info
+from kergnn.models import has_words, model_info
 
 SEARCHES = ("grid", "random", "halving")
 
@@ -145,13 +145,16 @@ def default_space(dataset: str, model: str) -> SearchSpace:
     """Return the shipped search space.
 
     A competitor may choose among the features that KerGNN may choose on this set, and its own: what
-    is learned of the features is not for one of them alone. Kernels that count labels need labels.
+    is learned of the features is not for one of them alone. Kernels that count labels need labels,
+    and none takes words.
     """
     space = SearchSpace.read(default_grid(dataset, model))
     features = SearchSpace.read(default_grid(dataset, "kergnn")).choices.get("features")
     info = model_info(model)
     if info.kind == "kergnn" or info.counts or not isinstance(features, list):
         return space
+    if info.kind == "kernel":
+        features = [recipe for recipe in features if not has_words(recipe)]
     return SearchSpace({**space.choices, "features": [None, *features]})
 
 

@@ -96,7 +96,8 @@ def _details(results: Sequence[Result]) -> Sheet:
         if comparison is not None:
             versus = (
                 f"{100 * comparison.difference:+.1f} to {comparison.model}, "
-                f"p = {_p_value(comparison)} ({comparison.folds} folds)"
+                f"p = {_p_value(comparison)} ({comparison.folds} folds"
+                f"{'' if comparison.alike else '; only one of the two refits'})"
             )
         rows.append(
             [
@@ -142,6 +143,7 @@ def _csv(results: Sequence[Result]) -> str:
     """Return one row for each result."""
     head = ["dataset", "model", "mean", "std", "folds", "source", "task", "note", "repeats"]
     head += ["configurations", "selected", "competitor", "difference", "p_value", "fixed", "counts"]
+    head += ["refit"]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -165,6 +167,7 @@ def _csv(results: Sequence[Result]) -> str:
                 _p_value(versus) if versus else "",
                 fixed_values(r.record) if r.record else "",
                 "yes" if r.counts else "no",
+                ("yes" if r.record.get("refit") else "no") if r.record else "",
             ]
         )
     return buffer.getvalue()

@@ -2,8 +2,8 @@
 
 A selection trial trains on the training part and is judged on the validation part; it is given a
 :class:`~kergnn.preparation.Development`, which has no test part. An assessment trial does the same
-and then predicts the test part, once; one that refits trains on both parts, which has no validation
-left to choose an epoch, so that it keeps the last one.
+and then predicts the test part, once. One that refits trains on both parts; nothing is left to
+choose an epoch, so it keeps the last one.
 """
 
 from __future__ import annotations

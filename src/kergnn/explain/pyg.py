@@ -25,7 +25,7 @@ from kergnn.explain.attribution import pair_codes
 from kergnn.explain.contributions import KERNELS, walk_states
 from kergnn.explain.tracing import proportion
 from kergnn.kernels.ragged import normalized_sum, similarity, sum_members
-from kergnn.nn import GraphFilters, KerGNN, KerGNNConv, WithWords, WordMap
+from kergnn.nn import GraphFilters, KerGNN, KerGNNConv
 from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
 
@@ -35,9 +35,9 @@ def explainable(model: nn.Module) -> nn.Module:
     Args:
         model: a :class:`kergnn.KerGNN`, or a network of ``MessagePassing`` layers that is called
             with features, edge index, batch and number of graphs, such as the baseline ``gin``.
+            One that has words among its features takes masks of edges only: no half of a word is
+            one.
     """
-    if isinstance(model, WithWords) or isinstance(getattr(model, "input_map", None), WordMap):
-        raise ValueError("model has words among its features, and no mask can make half of a word")
     made: nn.Module
     made = ExplainableKerGNN(model) if isinstance(model, KerGNN) else ExplainableNetwork(model)
     # PyG sets the mode it finds on the outside on all that is inside.

@@ -65,11 +65,11 @@ def trace_forward(
         exact: hand shares down by rules that keep their sum, not by plain derivatives.
     """
     x = x.detach()
-    first: Callable[[Tensor], Tensor] | None = model.input_map
-    if isinstance(first, WordMap):  # a word is no number: its vector is what has a share
-        x, first = first.parts(x).detach(), first.joined
+    input_map: Callable[[Tensor], Tensor] | None = model.input_map
+    if isinstance(input_map, WordMap):  # a word is no number: its vector is what has a share
+        x, input_map = input_map.parts(x).detach(), input_map.joined
     x = x.clone().requires_grad_()
-    features, layers = [x if first is None else first(x)], []
+    features, layers = [x if input_map is None else input_map(x)], []
     for conv, norm in zip(model.convs, model.norms, strict=True):
         assert isinstance(conv, KerGNNConv)
         values, kept = _layer(conv, features[-1], ego, exact)

@@ -67,10 +67,12 @@ class WordMap(nn.Module):
     def parts(self, x: Tensor) -> Tensor:
         """Return the numbers and the sum of the words' vectors: (N, num_numbers + out_channels)."""
         assert isinstance(self.sizes, Tensor)
-        words = x[:, self.num_numbers :].long()
-        if ((words < 0) | (words > self.sizes)).any():
+        columns = x[:, self.num_numbers :]
+        words = columns.long()
+        if ((words != columns) | (words < 0) | (words > self.sizes)).any():
             raise ValueError(
-                f"x has words that are not known: they must lie in 0 to {self.sizes.tolist()}"
+                "x has words that are not known: they must be whole numbers from 0 to "
+                f"{self.sizes.tolist()}"
             )
         rows = torch.where(words > 0, words + self.sizes.cumsum(0) - self.sizes, 0)
         weight = self.dropout(torch.ones_like(words, dtype=x.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -142,8 +143,10 @@ class KerGNN(nn.Module):
         self.num_hops, self.max_nodes = num_hops, max_nodes
         self.readout, self.task, self.engine = readout, task, engine
 
-        if vocabulary and input_channels is None:
-            raise ValueError("input_channels is None: with a vocabulary it must be a number")
+        if input_channels is not None:
+            check_integer("input_channels", input_channels, minimum=1)
+        elif vocabulary:
+            raise ValueError("input_channels is None: with a vocabulary it must be at least 1")
         self.input_map: nn.Module | None = None
         self.input_dropout = nn.Dropout(0.0 if vocabulary else input_dropout)
         if vocabulary:
@@ -198,7 +201,7 @@ class KerGNN(nn.Module):
 
     def _start_from(self, x: Tensor, ego: EgoGraphs) -> None:
         with torch.no_grad():
-            first = x if self.input_map is None else self.input_map(x)
+            first = x if self.input_map is None else deepcopy(self.input_map).eval()(x)
         for layer, conv in enumerate(self.convs):
             assert isinstance(conv, KerGNNConv)
             conv.start_from(ego, first if layer == 0 else None)

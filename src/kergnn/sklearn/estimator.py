@@ -209,6 +209,8 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
                     f"warm_start is True: the {what} must be those of the last fit, "
                     f"{before[what]}, but they are {values}"
                 )
+        if features.subtrees != self.features_.subtrees:  # the names of their columns are the same
+            raise ValueError("warm_start is True: the subtrees must be those of the last fit")
         try:
             model.load_state_dict(self.model_.state_dict())
         except RuntimeError:
