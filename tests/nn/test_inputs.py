@@ -148,12 +148,12 @@ def test_a_network_of_numbers_takes_words():
         def forward(self, x, edge_index, batch, num_graphs):
             return x.sum(0, keepdim=True)
 
-    words, x = WordMap(5, 3, (4, 0, 9)), words_and_numbers()
+    words, x = WordMap(5, 3, (4, 0, 9), dropout=0.5).eval(), words_and_numbers()
     network = WithWords(words, Sum())
     torch.testing.assert_close(network(x, None, None, 1), words(x).sum(0, keepdim=True))
     assert network.auxiliary_loss == 2.5
-    network.start_from(x, None)
-    assert torch.equal(network.network.began, words(x))
+    network.train().start_from(x, None)
+    assert torch.equal(network.network.began, words.eval()(x))
     assert not network.network.began.requires_grad
     plain = WithWords(words, torch.nn.Linear(3, 2))
     assert plain.start_from is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +121,6 @@ class WithWords(nn.Module):
 
         def begin(x: Tensor, edge_index: Tensor) -> None:
             with torch.no_grad():
-                start(self.words(x), edge_index)
+                start(deepcopy(self.words).eval()(x), edge_index)
 
         return begin
