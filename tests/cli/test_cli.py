@@ -89,7 +89,7 @@ def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_pa
     assert main(["train", "MUTAG", *few, "--hidden", "4"]) == 0
     assert "test figures are not independent" in capsys.readouterr().out
     written = (tmp_path / "runs" / "MUTAG" / "config.toml").read_text()
-    assert 'kernel = "drw"\n' in written  # the default is rw
+    assert 'keep_epoch = "last"\n' in written  # the default is the best one
     assert "hidden_channels = 4\n" in written
     message = error_of(capsys, "train", "Mutagenicity", *few)
     assert "no selected configuration is shipped for kergnn on Mutagenicity" in message

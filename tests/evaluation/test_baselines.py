@@ -132,7 +132,7 @@ def test_a_machine_sees_the_training_part_only_and_its_price(tmp_path, monkeypat
     monkeypatch.setattr(machines, "KernelMachine", Spy)
     config = {"options": {"C": 7.0, "num_iterations": 2}}
     plan = make_plan("MUTAG", SearchSpace.from_values(config), model="wl", folds=1, repeats=1)
-    trial = plan.folds[0].trial(plan.configs[0], seed=0, assess=True)
+    trial = plan.folds[0].assessment(plan.configs[0], seed=0)
     record = run_trial(trial, kernels=tmp_path)
     split = get_split(graphs, 0)
     x = Features.fit("label", graphs, torch.arange(graphs.num_nodes))(graphs)
