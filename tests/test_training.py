@@ -5,6 +5,7 @@ import torch
 from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_score
 
 from kergnn import EgoGraphs
+from kergnn._denormals import flushed_denormals
 from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
@@ -360,3 +361,27 @@ def test_filters_of_a_node_task_start_from_all_neighbourhoods():
     adjacency, _ = trainer.model.convs[0].filters()
     path = adjacency[0] > 0  # every neighbourhood of a ring is a path of three
     assert path.sum() == 4
+
+
+def is_flushing():
+    return bool(torch.tensor(2e-38) * 0.1 == 0)
+
+
+def test_moments_of_weights_without_a_gradient_end_at_zero(mutag, monkeypatch):
+    """Numbers without a normal form make a step slow; what the caller had set stays."""
+    run, seen = trainer(mutag, epochs=1), []
+    step = run.optimizer.step
+    monkeypatch.setattr(run.optimizer, "step", lambda: (seen.append(is_flushing()), step()))
+    if not torch.set_flush_denormal(False):
+        pytest.skip("this processor has no such mode")
+    run.run()
+    assert len(seen) > 1
+    assert all(seen)
+    assert not is_flushing()
+    torch.set_flush_denormal(True)
+    try:
+        with pytest.raises(KeyError), flushed_denormals():
+            raise KeyError
+        assert is_flushing()
+    finally:
+        torch.set_flush_denormal(False)

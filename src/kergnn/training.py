@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from kergnn._checks import check_choice, check_integer
+from kergnn._denormals import flushed_denormals
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
 from kergnn.nn import batch_norms, calibrated_norms
@@ -209,7 +210,8 @@ class Trainer:
             torch.autograd.backward(loss)
             if self.config.clip is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-            self.optimizer.step()
+            with flushed_denormals():
+                self.optimizer.step()
             total, count = total + loss.item() * len(y), count + len(y)
 
         self._calibrate()

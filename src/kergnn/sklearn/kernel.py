@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,9 +145,7 @@ class RandomWalkKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _self_values(self, graphs: GraphSet) -> NDArray[np.float64]:
         """Return K(G, G) of every graph, with all its labels, also those that fit did not see."""
-        own = replace(
-            self.features_, label_names=graphs.label_names, label_columns=graphs.label_columns
-        )
+        own = self.features_.with_labels_of(graphs)
         diagonal = np.zeros(graphs.num_graphs)
         for block in torch.split(graphs.size.argsort(stable=True), _BLOCK):
             block = block.sort().values

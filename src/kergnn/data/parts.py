@@ -1,0 +1,290 @@
+"""The parts of a feature recipe: what each learns from a training part, and the columns it makes.
+
+Each is a frozen dataclass of plain values, which are what it has learned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from kergnn.data.colors import Color, Labels, color_features, frequent_colors
+from kergnn.data.columns import column_order, label_positions, standard, standardised
+from kergnn.data.degreebins import bin_names, degree_limits
+from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.returns import RETURN_STEPS
+from kergnn.data.subtrees import Subtrees, shared_subtrees, subtree_words
+
+
+class Part(Protocol):
+    """Some columns of the features of nodes."""
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Part:
+        """Learn from the given nodes, those of the training part."""
+
+    @property
+    def names(self) -> list[str]:
+        """What every column is."""
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        """Return the columns (N, d) of all nodes, those with unknown labels as asked for."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The number one."""
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Constant:
+        return cls()
+
+    @property
+    def names(self) -> list[str]:
+        return ["const"]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return torch.ones(graphs.num_nodes, 1)
+
+
+@dataclass(frozen=True)
+class Degree:
+    """The number of neighbours."""
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Degree:
+        return cls()
+
+    @property
+    def names(self) -> list[str]:
+        return ["degree"]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return graphs.degree.float().unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class BinnedDegree:
+    """In which bin the degree is; one beyond the largest that is known is in the last bin."""
+
+    max_degree: int
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> BinnedDegree:
+        return cls(int(graphs.degree[nodes].max()) if len(nodes) else 0)
+
+    @property
+    def limits(self) -> list[int]:
+        """Where every bin begins."""
+        return degree_limits(self.max_degree)
+
+    @property
+    def names(self) -> list[str]:
+        return bin_names(self.limits)
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        limits = torch.tensor(self.limits)
+        bins = torch.searchsorted(limits, graphs.degree, right=True) - 1
+        return one_hot(bins, len(limits)).float()
+
+
+class OneHotDegree(BinnedDegree):
+    """Which degree it is: every bin is of a single one."""
+
+    @property
+    def limits(self) -> list[int]:
+        return list(range(self.max_degree + 1))
+
+    @property
+    def names(self) -> list[str]:
+        return [f"degree={i}" for i in self.limits]
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Attributes less their means, divided by their deviations; zeros and ones stay.
+
+    Args:
+        mean: what is subtracted from every column.
+        scale: what every column is divided by.
+        columns: what every column is called, if anything.
+    """
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Attributes:
+        if graphs.attributes is None:
+            raise DataError(f"{graphs.name} has no attributes")
+        rows = graphs.attributes[nodes].double()
+        binary = ((rows == 0) | (rows == 1)).all(0)
+        mean, scale = standard(rows)
+        mean, scale = mean.masked_fill(binary, 0), scale.masked_fill(binary, 1)
+        return cls(tuple(mean.tolist()), tuple(scale.tolist()), graphs.attribute_columns)
+
+    @property
+    def names(self) -> list[str]:
+        given = self.columns or ("attr",) * len(self.mean)
+        total, seen, made = Counter(given), Counter[str](), []
+        for name in given:
+            made.append(f"{name}{seen[name]}" if name == "attr" or total[name] > 1 else name)
+            seen[name] += 1
+        return made
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        width = 0 if graphs.attributes is None else graphs.attributes.size(1)
+        if graphs.attributes is None or width != len(self.mean):
+            raise DataError(
+                f"{graphs.name} has {width} attributes a node, the model needs {len(self.mean)}"
+            )
+        order = column_order(graphs.name, graphs.attribute_columns, self.columns, width)
+        return standardised(graphs.attributes[:, order], self.mean, self.scale)
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Return probabilities of random walks less their means, divided by their deviations."""
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Walks:
+        mean, scale = standard(graphs.return_probability[nodes])
+        return cls(tuple(mean.tolist()), tuple(scale.tolist()))
+
+    @property
+    def names(self) -> list[str]:
+        return [f"back after {steps}" for steps in RETURN_STEPS]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return standardised(graphs.return_probability, self.mean, self.scale)
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Which nodes are the neighbours, in a graph of so many nodes."""
+
+    num_nodes: int
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Neighbors:
+        if graphs.num_graphs != 1:
+            raise DataError(
+                "'neighbors' is for a set that is a single graph, and "
+                f"{graphs.name} has {graphs.num_graphs}"
+            )
+        return cls(graphs.num_nodes)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"neighbor {node}" for node in range(self.num_nodes)]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        if graphs.num_graphs != 1 or graphs.num_nodes != self.num_nodes:
+            raise DataError(
+                f"{graphs.name} has {graphs.num_graphs} graphs and {graphs.num_nodes} nodes: the "
+                f"model knows the neighbors in one graph of {self.num_nodes} nodes"
+            )
+        rows = torch.zeros(self.num_nodes, self.num_nodes)
+        rows[tuple(graphs.simple_edges)] = 1
+        return rows
+
+
+@dataclass(frozen=True)
+class OfLabels:
+    """What is made of labels.
+
+    Args:
+        label_names: the names of the labels of every column of labels.
+        label_columns: what every column of labels is called, if anything.
+    """
+
+    label_names: tuple[tuple[str, ...], ...]
+    label_columns: tuple[str, ...]
+
+    @staticmethod
+    def known(graphs: GraphSet) -> OfLabels:
+        """Return what a set has of labels, if anything."""
+        if graphs.labels is None:
+            return OfLabels((), ())
+        return OfLabels(graphs.label_names, graphs.label_columns)
+
+    def start(self, graphs: GraphSet, unknown: str = "error") -> Labels | None:
+        """Return what colours begin with: labels, or degrees where none were known."""
+        return (self.positions(graphs, unknown), self.label_names) if self.label_names else None
+
+    def positions(self, graphs: GraphSet, unknown: str) -> Tensor:
+        """Return where every node's labels (N, L) stand among the names, -1 for nowhere."""
+        return label_positions(graphs, self.label_names, self.label_columns, unknown)
+
+
+@dataclass(frozen=True)
+class OneHotLabels(OfLabels):
+    """Which label it is, of every column of labels."""
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> OneHotLabels:
+        if graphs.labels is None:
+            raise DataError(f"{graphs.name} has no node labels")
+        return cls(graphs.label_names, graphs.label_columns)
+
+    @property
+    def names(self) -> list[str]:
+        made = []
+        for i, names in enumerate(self.label_names):
+            prefix = f"{self.label_columns[i]}=" if len(self.label_columns) > 1 else ""
+            made += [f"{prefix}{name}" for name in names]
+        return made
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        columns = zip(self.positions(graphs, unknown).T, self.label_names, strict=True)
+        made = [one_hot(column + 1, len(names) + 1)[:, 1:] for column, names in columns]
+        return torch.cat(made, dim=1).float()
+
+
+@dataclass(frozen=True)
+class FrequentColors(OfLabels):
+    """Which of the frequent colours of the Weisfeiler-Lehman test a node has."""
+
+    colors: tuple[Color, ...]
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> FrequentColors:
+        labels = OfLabels.known(graphs)
+        colors = frequent_colors(graphs, labels.start(graphs), nodes.numpy())
+        return cls(labels.label_names, labels.label_columns, colors)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for _, _, name in self.colors]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return torch.from_numpy(color_features(graphs, self.start(graphs, unknown), self.colors))
+
+
+@dataclass(frozen=True)
+class SubtreeWords(OfLabels):
+    """Which of the subtrees that several graphs share a node is the root of: words, no numbers."""
+
+    subtrees: Subtrees
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> SubtreeWords:
+        labels = OfLabels.known(graphs)
+        subtrees = shared_subtrees(graphs, labels.start(graphs), nodes.numpy())
+        return cls(labels.label_names, labels.label_columns, subtrees)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"subtree of depth {k + 1}" for k in range(len(self.subtrees))]
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return torch.from_numpy(subtree_words(graphs, self.start(graphs, unknown), self.subtrees))
