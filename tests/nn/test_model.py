@@ -4,7 +4,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GIN, global_add_pool
 
 from kergnn import EgoGraphs, EgoSubgraphs, KerGNN
-from kergnn.nn.model import log_proportion
+from kergnn.nn.readout import log_proportion
 from kergnn.testing import assert_permutation_invariant, random_graph
 
 SIZES = [5, 1, 7, 0]

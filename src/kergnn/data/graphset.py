@@ -121,7 +121,7 @@ class GraphSet:
         """(2, E') the edges in both directions, sorted, each once, loops not at all."""
         # numpy's unique hashes numbers, and takes twenty times as long as sorting them.
         code = torch.from_numpy(np.sort(self._edge_codes(self._no_loops).numpy()))
-        code = code.unique_consecutive()
+        code = torch.unique_consecutive(code)
         count = max(self.num_nodes, 1)
         return torch.stack([code // count, code % count])
 

@@ -38,7 +38,7 @@ from kergnn._checks import check_choice
 from kergnn.egographs import EgoGraphs
 from kergnn.explain.tracing import Trace, ego_graphs, has_evidence, trace_forward
 from kergnn.nn import KerGNN
-from kergnn.nn.model import log_proportion
+from kergnn.nn.readout import log_proportion
 
 METHODS = ("walks", "gradient", "readout", "occlusion")
 # So many nodes go through the model at once when edges are taken out one by one.

@@ -18,7 +18,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.engine.normalize import normalize_values
 from kergnn.explain.contributions import KERNELS, WalkStates, walk_states
 from kergnn.nn import GraphFilters, KerGNN, KerGNNConv, WordMap
-from kergnn.nn.model import log_proportion
+from kergnn.nn.readout import log_proportion
 from kergnn.nn.smoothing import smoothed
 
 

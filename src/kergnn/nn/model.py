@@ -15,6 +15,7 @@ from kergnn.egographs import EgoGraphs
 from kergnn.nn.conv import KerGNNConv, checked_ego
 from kergnn.nn.filters import GraphFilters
 from kergnn.nn.inputs import WordMap
+from kergnn.nn.readout import READOUTS, read_out
 from kergnn.nn.smoothing import NUM_SMOOTHING_STEPS, smoothed
 
 
@@ -116,7 +117,7 @@ class KerGNN(nn.Module):
                 f"{num_layers} layers"
             )
         check_choice("norm", norm, ["batch", "layer", None])
-        check_choice("readout", readout, ["sum", "mean", "log", "evidence"])
+        check_choice("readout", readout, READOUTS)
         check_choice("task", task, ["graph", "node"])
         for name, value in (("dropout", dropout), ("input_dropout", input_dropout)):
             if not 0 <= value < 1:
@@ -262,7 +263,7 @@ class KerGNN(nn.Module):
         """
         features = self.node_features(x, ego)
         if self.task == "graph":
-            features = self._read_out(features, batch, num_graphs)
+            features = read_out(self.readout, features, batch, num_graphs)
         return torch.cat(features, dim=1)
 
     def forward(
@@ -293,55 +294,16 @@ class KerGNN(nn.Module):
     ) -> Tensor:
         r"""Return the logits of given node features :math:`\phi_0` to :math:`\phi_L`."""
         if self.task == "graph" and self.readout != "evidence":
-            features = self._read_out(features, batch, num_graphs)
+            features = read_out(self.readout, features, batch, num_graphs)
         out: Tensor = self.head(torch.cat(features, dim=1))
         if self.task == "graph" and self.readout == "evidence":
             out = out - out.mean(1, keepdim=True)
             if self.evidence_penalty and self.training:
                 self._evidence_size = out.abs().mean()
-            (out,) = self._read_out([out], batch, num_graphs)
+            (out,) = read_out(self.readout, [out], batch, num_graphs)
         if self.restart is not None:
             out = smoothed(out, ego, self.restart, engine=self.engine)
         return out
-
-    def _read_out(
-        self, features: list[Tensor], batch: Tensor | None, num_graphs: int | None
-    ) -> list[Tensor]:
-        """Return the readout of the nodes of every graph, layer by layer; of evidence the sum."""
-        num_nodes = features[0].size(0)
-        if batch is None:
-            if num_graphs not in (None, 1):
-                raise ValueError(f"num_graphs is {num_graphs}: without batch it must be 1 or None")
-            batch, num_graphs = features[0].new_zeros(num_nodes, dtype=torch.long), 1
-        if num_graphs is None:
-            raise ValueError("num_graphs is missing: it must be given together with batch")
-        num_graphs = check_integer("num_graphs", num_graphs, minimum=0)
-        if not isinstance(batch, Tensor) or batch.dtype != torch.long:
-            raise ValueError("batch must be a tensor of integers (torch.long)")
-        if batch.shape != (num_nodes,):
-            raise ValueError(
-                f"batch has shape {tuple(batch.shape)}: it must be (N,) = ({num_nodes},)"
-            )
-        lowest, highest = map(int, batch.aminmax()) if batch.numel() else (0, -1)
-        if lowest < 0 or highest >= num_graphs:
-            raise ValueError(
-                f"batch reaches from {lowest} to {highest}: it must lie in 0 to "
-                f"num_graphs - 1 = {num_graphs - 1}"
-            )
-        totals = [f.new_zeros(num_graphs, f.size(1)).index_add(0, batch, f) for f in features]
-        if self.readout == "log":
-            return [total * log_proportion(total) for total in totals]
-        if self.readout != "mean":
-            return totals
-        count = torch.bincount(batch, minlength=num_graphs).clamp(min=1).unsqueeze(1)
-        return [total / count for total in totals]
-
-
-def log_proportion(total: Tensor) -> Tensor:
-    """Return log(1 + |s|) / |s| of every sum s, which at zero is one."""
-    size = total.abs()
-    tiny = size < torch.finfo(total.dtype).eps
-    return torch.where(tiny, 1.0, size.log1p() / size.masked_fill(tiny, 1.0))
 
 
 def _norm(name: str | None, channels: int) -> nn.Module:
