@@ -10,13 +10,12 @@ import torch
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
-    """Take numbers below 1e-38 for zero on this thread, where the processor can.
+    """Take numbers below 1e-38 for zero, where the processor can; other threads are left alone.
 
-    A weight that gets no gradient, such as the vector of a rare word, has a moment in Adam that
-    shrinks by a tenth a step. After eight hundred steps it has no normal form any more, and a step
-    takes several times as long.
+    Adam's moments of weights with small or no gradients, such as the vectors of rare words, shrink
+    below that within some hundred steps, and a step takes several times as long.
     """
-    before = bool(torch.tensor(2e-38) * 0.1 == 0)
+    before = bool(torch.tensor(2e-38, dtype=torch.float32, device="cpu") * 0.1 == 0)
     torch.set_flush_denormal(True)
     try:
         yield

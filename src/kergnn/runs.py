@@ -129,18 +129,16 @@ def load_run(out: Path, device: str = "auto") -> TrainedRun:
     record = read_json(out / "run.json")
     try:
         features = Features.from_dict(record["features"])
+        width = len(features.names)
+        of_edges, vocabulary = features.edge_channels, features.vocabulary
         class_names = tuple(record["class_names"])
-    except (KeyError, TypeError, ValueError) as error:
+    except DataError as error:
+        raise DataError(f"{out / 'run.json'}: {error}") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{out / 'run.json'}: not the record of a run ({error!r})") from None
     weights, _ = load_tensors(out / "model.safetensors")
-    model = build_model(
-        config,
-        len(features.names),
-        len(class_names),
-        config.task or "graph",
-        features.edge_channels,
-        features.vocabulary,
-    )
+    task = config.task or "graph"
+    model = build_model(config, width, len(class_names), task, of_edges, vocabulary)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

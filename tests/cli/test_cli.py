@@ -84,6 +84,27 @@ def test_train_leaves_a_whole_run_and_predict_uses_it(capsys, tmp_path):
         assert float(predicted[row["graph"]]["p(1)"]) == pytest.approx(float(row["p(1)"]), abs=2e-5)
 
 
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ({"recipe": "label", "label_names": [["C"]]}, "those of an earlier version: train again"),
+        ({"recipe": "label", "parts": [None]}, "run.json: not the record of a run"),
+        ({"recipe": "label", "parts": [{"label_names": None, "label_columns": []}]}, "not the rec"),
+        ({"recipe": "label", "parts": []}, "run.json: not the record of a run"),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_named(features, message, capsys, tmp_path):
+    assert main(["train", "MUTAG", *SMALL, "--out", "run"]) == 0
+    path = tmp_path / "run" / "run.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "features": {"edge_names": [], **features}}))
+    capsys.readouterr()
+    assert main(["predict", "run", "MUTAG"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
 def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_path):
     few = ["--epochs", "1", "--quiet", "--no-report", "--config", "selected"]
     assert main(["train", "MUTAG", *few, "--hidden", "4"]) == 0

@@ -148,9 +148,9 @@ class Features:
         if len(self.parts) > 1:
             return False
         (part,) = self.parts
-        return isinstance(part, BinnedDegree) or (
-            isinstance(part, OneHotLabels) and len(part.label_names) == 1
-        )
+        if isinstance(part, OneHotLabels):
+            return len(part.label_names) == 1
+        return isinstance(part, (BinnedDegree, OneHotDegree))
 
     @property
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -177,6 +177,8 @@ class Features:
     def from_dict(cls, values: dict[str, Any]) -> Features:
         """Undo :meth:`to_dict`, also after JSON made lists of the tuples."""
         recipe = str(values["recipe"])
+        if "parts" not in values:
+            raise DataError("its features are those of an earlier version: train again")
         stored = zip(_part_names(recipe), values["parts"], strict=True)
         parts = tuple(
             _PARTS[name](**{key: _as_tuple(value) for key, value in learned.items()})

@@ -119,7 +119,7 @@ class GraphSet:
     @cached_property
     def simple_edges(self) -> Tensor:
         """(2, E') the edges in both directions, sorted, each once, loops not at all."""
-        # numpy's unique hashes numbers, and takes twenty times as long as sorting them.
+        # Not numpy's unique: newer ones hash numbers, which takes twenty times as long as sorting.
         code = torch.from_numpy(np.sort(self._edge_codes(self._no_loops).numpy()))
         code = torch.unique_consecutive(code)
         count = max(self.num_nodes, 1)

@@ -93,6 +93,7 @@ class BinnedDegree:
         return one_hot(bins, len(limits)).float()
 
 
+@dataclass(frozen=True)
 class OneHotDegree(BinnedDegree):
     """Which degree it is: every bin is of a single one."""
 
@@ -210,14 +211,7 @@ class OfLabels:
     label_names: tuple[tuple[str, ...], ...]
     label_columns: tuple[str, ...]
 
-    @staticmethod
-    def known(graphs: GraphSet) -> OfLabels:
-        """Return what a set has of labels, if anything."""
-        if graphs.labels is None:
-            return OfLabels((), ())
-        return OfLabels(graphs.label_names, graphs.label_columns)
-
-    def start(self, graphs: GraphSet, unknown: str = "error") -> Labels | None:
+    def start(self, graphs: GraphSet, unknown: str) -> Labels | None:
         """Return what colours begin with: labels, or degrees where none were known."""
         return (self.positions(graphs, unknown), self.label_names) if self.label_names else None
 
@@ -258,9 +252,8 @@ class FrequentColors(OfLabels):
 
     @classmethod
     def fit(cls, graphs: GraphSet, nodes: Tensor) -> FrequentColors:
-        labels = OfLabels.known(graphs)
-        colors = frequent_colors(graphs, labels.start(graphs), nodes.numpy())
-        return cls(labels.label_names, labels.label_columns, colors)
+        colors = frequent_colors(graphs, _own_labels(graphs), nodes.numpy())
+        return cls(*_known_labels(graphs), colors)
 
     @property
     def names(self) -> list[str]:
@@ -278,9 +271,8 @@ class SubtreeWords(OfLabels):
 
     @classmethod
     def fit(cls, graphs: GraphSet, nodes: Tensor) -> SubtreeWords:
-        labels = OfLabels.known(graphs)
-        subtrees = shared_subtrees(graphs, labels.start(graphs), nodes.numpy())
-        return cls(labels.label_names, labels.label_columns, subtrees)
+        subtrees = shared_subtrees(graphs, _own_labels(graphs), nodes.numpy())
+        return cls(*_known_labels(graphs), subtrees)
 
     @property
     def names(self) -> list[str]:
@@ -288,3 +280,11 @@ class SubtreeWords(OfLabels):
 
     def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
         return torch.from_numpy(subtree_words(graphs, self.start(graphs, unknown), self.subtrees))
+
+
+def _own_labels(graphs: GraphSet) -> Labels | None:
+    return None if graphs.labels is None else (graphs.labels, graphs.label_names)
+
+
+def _known_labels(graphs: GraphSet) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    return ((), ()) if graphs.labels is None else (graphs.label_names, graphs.label_columns)
