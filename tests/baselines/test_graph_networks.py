@@ -7,7 +7,7 @@ import networkx as nx
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import NNConv, SimpleConv
+from torch_geometric.nn import GINConv, NNConv, SimpleConv
 from torch_geometric.utils import coalesce
 
 from kergnn.baselines import get_baseline
@@ -124,6 +124,23 @@ def test_gin_reads_out_every_layer_by_a_sum():
         for head, layer in zip(net.heads, h, strict=True)
     )
     torch.testing.assert_close(net(x, edge_index, batch, 2), expected)
+
+
+@pytest.mark.parametrize("width", [1, 7, 64])
+def test_gin_has_the_bits_of_pyg(width):
+    x, edge_index = graph(40, 0.3)
+    x = torch.randn(40, width)
+    net = GIN(width, width, 2, num_layers=1).convs[0]
+    peer = GINConv(net.nn, train_eps=True)  # it draws the weights anew, for both
+    found = []
+    for layer in (net, peer):
+        nn.init.constant_(layer.eps, 0.3)
+        h = x.clone().requires_grad_()
+        out = layer(h, edge_index)
+        out.square().sum().backward()
+        found.append((out, h.grad, layer.eps.grad))
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def test_graphsage_adds_the_mean_of_neighbours_and_reads_out_the_maximum():

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import BatchNorm
 
 from kergnn._checks import check_integer
-from kergnn.egographs import EgoGraphs
+from kergnn.baselines.neighbors import neighbor_sum
 from kergnn.nn import GraphFilters
 
 
@@ -21,8 +21,15 @@ class RWGNN(nn.Module):
 
     with D trainable hidden graphs :math:`H_i` and the random-walk kernel :math:`K_p` of KerGNN
     (:func:`kergnn.kernels.random_walk`), here between a hidden graph and the whole graph instead
-    of an ego-graph. A graph whose nodes all have the same features is seen through its numbers of
-    walks only, so regular graphs of the same size and degree look alike.
+    of an ego-graph. Nodes are many then and features few, so it is evaluated as an inner product
+    of two matrices of size d x d,
+
+    .. math::
+        K_p(G, H_i) = \langle X^\top A^p X,\; W_i^\top B_i^p W_i \rangle ,
+
+    which says what is seen of a graph: how its features go together at the two ends of walks. Where
+    all nodes have the same features that is the number of walks, so regular graphs of the same size
+    and degree look alike.
 
     Args:
         in_channels: number of node features.
@@ -56,8 +63,7 @@ class RWGNN(nn.Module):
             else nn.Sequential(nn.Linear(in_channels, input_channels), nn.Sigmoid())
         )
         channels = in_channels if input_channels is None else input_channels
-        # The fused engine is for one ego-graph a node; here there is one a graph.
-        self.filters = GraphFilters(channels, hidden_channels, filter_size, engine="torch")
+        self.filters = GraphFilters(channels, hidden_channels, filter_size)
         width = hidden_channels * (num_steps + 1)
         self.head = nn.Sequential(
             BatchNorm(width, allow_single_element=True),
@@ -71,32 +77,25 @@ class RWGNN(nn.Module):
         self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int
     ) -> Tensor:
         """Return every K_p of every graph with every hidden graph: (P + 1, num_graphs, D)."""
-        graphs = whole_graphs(edge_index, batch, num_graphs)
-        K: Tensor = self.filters(self.input_map(x), graphs, self.num_steps)
-        return K
+        size = torch.bincount(batch, minlength=num_graphs).tolist()
+        B = self.filters.adjacency()
+        U: list[Tensor] = [self.input_map(x)]
+        V: list[Tensor] = [self.filters.attributes]
+        for _ in range((self.num_steps + 1) // 2):
+            U.append(neighbor_sum(U[-1], edge_index))
+            V.append(B @ V[-1])
+        steps = []
+        for p in range(self.num_steps + 1):
+            # X^T A^{q+r} X = U_q^T U_r with U_q = A^q X: both adjacencies are symmetric.
+            q, r = p // 2, p - p // 2
+            pairs = zip(torch.split(U[q], size), torch.split(U[r], size), strict=True)
+            of_graphs = torch.stack([left.T @ right for left, right in pairs])
+            of_filters = V[q].transpose(1, 2) @ V[r]
+            steps.append(of_graphs.flatten(1) @ of_filters.flatten(1).T)
+        return torch.stack(steps)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits."""
         K = self.kernel_values(x, edge_index, batch, num_graphs)
         out: Tensor = self.head(K.permute(1, 2, 0).flatten(1))
         return out
-
-
-def whole_graphs(edge_index: Tensor, batch: Tensor, num_graphs: int) -> EgoGraphs:
-    """Return one "ego-graph" a graph instead of one a node: the whole graph, in node order.
-
-    Args:
-        edge_index: (2, E) sorted, both directions.
-        batch: (N,) graph of every node, ascending.
-        num_graphs: number of graphs, empty ones included.
-    """
-    size = torch.bincount(batch, minlength=num_graphs)
-    first = size.cumsum(0) - size
-    row, col = edge_index
-    return EgoGraphs(
-        index=torch.arange(len(batch), device=batch.device),
-        size=size,
-        hop=torch.zeros_like(batch),
-        degree=torch.bincount(row, minlength=len(batch)),
-        neighbor=col - first[batch[row]],
-    )
