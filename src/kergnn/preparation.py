@@ -72,8 +72,7 @@ def hide_test(graphs: GraphSet, ego: EgoGraphs | None, split: Split) -> Developm
 def prepare_trainer(config: RunConfig, development: Development) -> tuple[Trainer, Features]:
     """Fit the features to the training part and build the model and its trainer."""
     graphs, train = development.graphs, development.train
-    features = fit_features(config, graphs, train)
-    batches = make_batches(config, graphs, features, development.ego)
+    features, batches = _fitted(config, development)
     model = build_model(
         config,
         batches.x.size(1),
@@ -90,6 +89,28 @@ def prepare_trainer(config: RunConfig, development: Development) -> tuple[Traine
         start_from(*batches(train if graphs.task == "graph" else every).inputs[:2])
     trainer = Trainer(config, model, graphs, batches, train, development.validation)
     return trainer, features
+
+
+def _fitted(config: RunConfig, development: Development) -> tuple[Features, Batches]:
+    """Fit the features and give them to all graphs.
+
+    The last result stays with the development set: features of a large one take longer than many
+    an epoch, and a search trains on the same ones again and again.
+    """
+    last, key = development.__dict__, batches_key(config)
+    if last.get("_fitted_key") != key:
+        last.pop("_fitted", None)  # before more memory is taken
+        graphs = development.graphs
+        features = fit_features(config, graphs, development.train)
+        last["_fitted"] = features, make_batches(config, graphs, features, development.ego)
+        last["_fitted_key"] = key
+    fitted: tuple[Features, Batches] = last["_fitted"]
+    return fitted
+
+
+def batches_key(config: RunConfig) -> tuple[Any, ...]:
+    """Return what of a configuration decides the features and batches of given graphs."""
+    return config.features, config.device, model_info(config.model).edges
 
 
 def fit_features(config: RunConfig, graphs: GraphSet, train: Tensor) -> Features:

@@ -27,18 +27,16 @@ from torch import Tensor
 
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
+from kergnn.evaluation.fold import prepare_fold
 from kergnn.machines import class_ranking, fit_machine, gram_matrix, is_fitted
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
 from kergnn.prediction import log_loss, metrics, predict_probabilities
 from kergnn.preparation import (
     Development,
-    ego_graphs,
     find_split,
     fingerprint,
     fit_features,
-    hide_test,
-    make_batches,
     prepare_trainer,
 )
 from kergnn.training import Trainer
@@ -213,8 +211,8 @@ def train(config: RunConfig, development: Development) -> tuple[Trainer, Feature
 
 def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list[float]]:
     """Train a network; returns what was found and the seconds of every epoch."""
-    ego = ego_graphs(trial.config, graphs)
-    trainer, features = train(trial.config, hide_test(graphs, ego, split))
+    fold = prepare_fold(trial.config, trial.fingerprint, graphs, split)
+    trainer, features = train(trial.config, fold.development)
     state = trainer.state
     columns = [name for name in state.history[0] if name not in ("epoch", "seconds")]
     found = {
@@ -225,9 +223,9 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
-        # A kind of edges that only the test part has is none: no filter has learned it.
-        batches = make_batches(trial.config, graphs, features, ego, unknown="zeros")
-        found |= _test(predict_probabilities(trainer.model, batches, split.test), graphs, split)
+        batches = fold.with_test(trial.config, features)
+        probabilities = predict_probabilities(trainer.model, batches, split.test)
+        found |= _test(probabilities, graphs, split)
     return found, [row["seconds"] for row in state.history]
 
 
