@@ -97,15 +97,14 @@ def _fitted(config: RunConfig, development: Development) -> tuple[Features, Batc
     The last result stays with the development set: features of a large one take longer than many
     an epoch, and a search trains on the same ones again and again.
     """
-    last, key = development.__dict__, batches_key(config)
-    if last.get("_fitted_key") != key:
-        last.pop("_fitted", None)  # before more memory is taken
+    kept: dict[Any, tuple[Features, Batches]] = development.__dict__.setdefault("_fitted", {})
+    key = batches_key(config)
+    if key not in kept:
+        kept.clear()  # before more memory is taken
         graphs = development.graphs
         features = fit_features(config, graphs, development.train)
-        last["_fitted"] = features, make_batches(config, graphs, features, development.ego)
-        last["_fitted_key"] = key
-    fitted: tuple[Features, Batches] = last["_fitted"]
-    return fitted
+        kept[key] = features, make_batches(config, graphs, features, development.ego)
+    return kept[key]
 
 
 def batches_key(config: RunConfig) -> tuple[Any, ...]:

@@ -7,10 +7,11 @@ import networkx as nx
 import pytest
 import torch
 from torch import nn
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import GINConv, NNConv, SimpleConv
 from torch_geometric.utils import coalesce
 
-from kergnn.baselines import get_baseline
+from kergnn.baselines import get_baseline, rwgnn
 from kergnn.baselines.diffpool import DiffPool
 from kergnn.baselines.ecc import ECC, ECConv
 from kergnn.baselines.gckn import GCKN, _InverseRoot, find_paths
@@ -143,6 +144,17 @@ def test_gin_has_the_bits_of_pyg(width):
         assert torch.equal(ours, theirs)
 
 
+def test_masks_of_explainers_take_edges_from_gin():
+    x, edge_index, batch, _ = two_graphs()
+    net = GIN(3, 4, 2, num_layers=2).double().eval()
+    kept = torch.arange(edge_index.size(1)) % 3 > 0
+    expected = net(x, edge_index[:, kept], batch, 2)
+    set_masks(net, kept.double(), edge_index, apply_sigmoid=False)
+    torch.testing.assert_close(net(x, edge_index, batch, 2), expected)
+    clear_masks(net)
+    assert (net(x, edge_index, batch, 2) - expected).abs().max() > 1e-3
+
+
 def test_graphsage_adds_the_mean_of_neighbours_and_reads_out_the_maximum():
     x, edge_index, batch, _ = two_graphs()
     net = GraphSAGE(3, 4, 2, num_layers=2).double().eval()
@@ -265,7 +277,9 @@ def test_ecc_sees_edge_features():
     assert (outs[1] - outs[2]).abs().max() > 1e-6
 
 
-def test_rwgnn_equals_the_kronecker_product():
+@pytest.mark.parametrize("few", [0, 64])
+def test_rwgnn_equals_the_kronecker_product(few, monkeypatch):
+    monkeypatch.setattr(rwgnn, "_FEW_FEATURES", few)
     x, edge_index, batch, alone = two_graphs()
     net = RWGNN(3, 4, 2, filter_size=3, num_steps=3).double().eval()
     K = net.kernel_values(x, edge_index, batch, 3)  # a third graph is empty
@@ -279,6 +293,22 @@ def test_rwgnn_equals_the_kronecker_product():
     assert (K[:, 2] == 0).all()
     expected = net.head(K.permute(1, 2, 0).flatten(1))
     torch.testing.assert_close(net(x, edge_index, batch, 3), expected)
+
+
+@pytest.mark.parametrize("num_steps", range(5))
+def test_both_forms_of_rwgnn_have_the_same_gradients(num_steps, monkeypatch):
+    x, edge_index, batch, _ = two_graphs()
+    found = []
+    for few in (0, 64):
+        monkeypatch.setattr(rwgnn, "_FEW_FEATURES", few)
+        torch.manual_seed(0)
+        net = RWGNN(3, 4, 2, filter_size=3, num_steps=num_steps, input_channels=None).double()
+        h = x.clone().requires_grad_()
+        K = net.kernel_values(h, edge_index, batch, 3)
+        K.square().sum().backward()
+        found.append([K, h.grad, *(p.grad for p in net.filters.parameters())])
+    for one_form, other in zip(*found, strict=True):
+        torch.testing.assert_close(one_form, other)
 
 
 def test_rwgnn_counts_walks():

@@ -81,7 +81,7 @@ def test_subtrees_alone_are_refused_and_kernels_have_no_use_for_them():
 def test_networks_take_words_of_the_training_part(model, monkeypatch):
     fitted = []
     make = make_batches
-    monkeypatch.setattr("kergnn.evaluation.fold._last", [])
+    monkeypatch.setattr("kergnn.evaluation.fold._last", None)
     monkeypatch.setattr(
         "kergnn.preparation.make_batches",
         lambda config, graphs, features, *rest: (

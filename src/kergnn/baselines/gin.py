@@ -68,6 +68,8 @@ class _Conv(GINConv):  # type: ignore[misc]
 
     def forward(self, h: Tensor, edge_index: Tensor) -> Tensor:
         """Return the features (N, D) of the next layer."""
+        if self.explain:  # PyG's explainers put masks on messages
+            return super().forward(h, edge_index)  # type: ignore[no-any-return]
         out: Tensor = self.nn(neighbor_sum(h, edge_index) + (1 + self.eps) * h)
         return out
 

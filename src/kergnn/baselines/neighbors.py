@@ -40,11 +40,11 @@ class _NeighborSum(torch.autograd.Function):
         known = h.dtype in (torch.float32, torch.float64)
         if h.device.type != "cpu" or not known or numba_is_missing():
             return out.index_add_(0, target, h.index_select(0, source))
-        edges = source.numpy(), target.numpy()
-        # Compiled code looks no further than this.
-        if any(ends.size and not 0 <= ends.min() <= ends.max() < len(h) for ends in edges):
-            raise IndexError(f"edge_index must lie in 0 to {len(h) - 1}")
-        _add(*edges, h.detach().contiguous().numpy(), out.numpy())
+        for ends in (source, target):  # compiled code looks no further than this
+            if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(h):
+                raise IndexError(f"edge_index has a node that is none of {len(h)}")
+        rows = h.detach().contiguous().numpy()
+        _add(source.numpy(), target.numpy(), rows, out.numpy())
         return out
 
     @staticmethod

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import BatchNorm
+from torch_geometric.nn import BatchNorm, global_add_pool
 
 from kergnn._checks import check_integer
 from kergnn.baselines.neighbors import neighbor_sum
 from kergnn.nn import GraphFilters
+
+# With more features a matrix of pairs of them costs more than the nodes of a graph.
+_FEW_FEATURES = 64
 
 
 class RWGNN(nn.Module):
@@ -41,7 +44,8 @@ class RWGNN(nn.Module):
         input_channels: size of the map W, ``None`` for the features as they are.
 
     Shapes:
-        - **input:** features (N, in_channels), edge index (2, E), graph of every node (N,)
+        - **input:** features (N, in_channels), edge index (2, E) with both directions of edges,
+          graph of every node (N,), ascending
         - **output:** (num_graphs, out_channels)
     """
 
@@ -77,25 +81,60 @@ class RWGNN(nn.Module):
         self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int
     ) -> Tensor:
         """Return every K_p of every graph with every hidden graph: (P + 1, num_graphs, D)."""
-        size = torch.bincount(batch, minlength=num_graphs).tolist()
-        B = self.filters.adjacency()
-        U: list[Tensor] = [self.input_map(x)]
+        h, B = self.input_map(x), self.filters.adjacency()
         V: list[Tensor] = [self.filters.attributes]
         for _ in range((self.num_steps + 1) // 2):
-            U.append(neighbor_sum(U[-1], edge_index))
             V.append(B @ V[-1])
-        steps = []
-        for p in range(self.num_steps + 1):
-            # X^T A^{q+r} X = U_q^T U_r with U_q = A^q X: both adjacencies are symmetric.
-            q, r = p // 2, p - p // 2
-            pairs = zip(torch.split(U[q], size), torch.split(U[r], size), strict=True)
-            of_graphs = torch.stack([left.T @ right for left, right in pairs])
-            of_filters = V[q].transpose(1, 2) @ V[r]
-            steps.append(of_graphs.flatten(1) @ of_filters.flatten(1).T)
-        return torch.stack(steps)
+        form = _by_features if h.size(1) <= _FEW_FEATURES else _by_nodes
+        # A^{q+r} = A^q A^r and B^{q+r} = B^q B^r: both adjacencies are symmetric.
+        steps = [(p // 2, p - p // 2) for p in range(self.num_steps + 1)]
+        return form(h, edge_index, batch, num_graphs, V, steps)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
         """Return the logits."""
         K = self.kernel_values(x, edge_index, batch, num_graphs)
         out: Tensor = self.head(K.permute(1, 2, 0).flatten(1))
         return out
+
+
+def _by_features(
+    h: Tensor,
+    edge_index: Tensor,
+    batch: Tensor,
+    num_graphs: int,
+    V: list[Tensor],
+    steps: list[tuple[int, int]],
+) -> Tensor:
+    """Evaluate the kernel by matrices of size d x d, one of a graph and one of a filter.
+
+    ``V`` are the powers :math:`B^q W` (D, m, d), ``steps`` the q and r of every p = q + r.
+    """
+    size = torch.bincount(batch, minlength=num_graphs).tolist()
+    U = [h]
+    while len(U) < len(V):
+        U.append(neighbor_sum(U[-1], edge_index))
+    K = []
+    for q, r in steps:
+        pairs = zip(torch.split(U[q], size), torch.split(U[r], size), strict=True)
+        of_graphs = torch.stack([left.T @ right for left, right in pairs])
+        of_filters = V[q].transpose(1, 2) @ V[r]
+        K.append(of_graphs.flatten(1) @ of_filters.flatten(1).T)
+    return torch.stack(K)
+
+
+def _by_nodes(
+    h: Tensor,
+    edge_index: Tensor,
+    batch: Tensor,
+    num_graphs: int,
+    V: list[Tensor],
+    steps: list[tuple[int, int]],
+) -> Tensor:
+    """Evaluate the kernel by the similarities (N, D m) of nodes and filter nodes, A^q X V_q^T."""
+    Z = []
+    for q, of_filters in enumerate(V):
+        similarity = h @ of_filters.flatten(0, 1).T
+        for _ in range(q):
+            similarity = neighbor_sum(similarity, edge_index)
+        Z.append(similarity.view(len(h), *of_filters.shape[:2]))
+    return torch.stack([global_add_pool((Z[q] * Z[r]).sum(2), batch, num_graphs) for q, r in steps])

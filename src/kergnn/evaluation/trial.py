@@ -27,13 +27,14 @@ from torch import Tensor
 
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
-from kergnn.evaluation.fold import prepare_fold
+from kergnn.evaluation.fold import forget_other_folds, prepare_fold
 from kergnn.machines import class_ranking, fit_machine, gram_matrix, is_fitted
 from kergnn.memory import forget_peak, peak_memory
 from kergnn.models import model_info
 from kergnn.prediction import log_loss, metrics, predict_probabilities
 from kergnn.preparation import (
     Development,
+    batches_key,
     find_split,
     fingerprint,
     fit_features,
@@ -97,6 +98,14 @@ class Trial:
         return hash_json([values, self.fingerprint, part])
 
     @property
+    def fold_key(self) -> tuple[Any, ...]:
+        """What decides the features and the batches of a network, which are many trials' own."""
+        config = self.config
+        model = model_info(config.model).kind, config.num_hops, config.max_nodes
+        data = self.fingerprint, self.split_hash, self.refit
+        return *data, *model, *batches_key(config)
+
+    @property
     def public_config(self) -> RunConfig:
         """The configuration without the folder of a set of one's own, which is private."""
         return self.config.replace({"dataset": self.dataset})
@@ -131,6 +140,7 @@ def run_trial(
     start = time.perf_counter()
     # Before the training: whoever edits the source meanwhile changes nothing that is loaded.
     known = describe(trial, threads)
+    forget_other_folds(trial.fold_key)
     forget_peak()
     with _threads(threads):
         graphs, split = _data(trial, mirror)
@@ -211,7 +221,7 @@ def train(config: RunConfig, development: Development) -> tuple[Trainer, Feature
 
 def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list[float]]:
     """Train a network; returns what was found and the seconds of every epoch."""
-    fold = prepare_fold(trial.config, trial.fingerprint, graphs, split)
+    fold = prepare_fold(trial.fold_key, trial.config, graphs, split)
     trainer, features = train(trial.config, fold.development)
     state = trainer.state
     columns = [name for name in state.history[0] if name not in ("epoch", "seconds")]
@@ -223,8 +233,7 @@ def _network(trial: Trial, graphs: GraphSet, split: Split) -> tuple[Record, list
         "history": {name: [_short(row[name]) for row in state.history] for name in columns},
     }
     if trial.assess:
-        batches = fold.with_test(trial.config, features)
-        probabilities = predict_probabilities(trainer.model, batches, split.test)
+        probabilities = predict_probabilities(trainer.model, fold.with_test(features), split.test)
         found |= _test(probabilities, graphs, split)
     return found, [row["seconds"] for row in state.history]
 
