@@ -257,6 +257,22 @@ def test_norms_are_calibrated_on_a_mixture_of_training_graphs(mutag, monkeypatch
     assert not torch.equal(chosen.sort().values, t.train_part[:24])
 
 
+def test_without_a_validation_part_norms_are_calibrated_in_the_last_epoch_alone(mutag):
+    def weights(every_epoch):
+        torch.manual_seed(0)
+        t, seen = trainer(mutag, keep_epoch="last"), []
+        t.validation_part = t.validation_part[:0]
+        calibrate = t._calibrate
+        t._calibrate = lambda: seen.append(t.state.epoch + 1) or calibrate()
+        t.run(lambda state: calibrate() if every_epoch else None)
+        assert seen == [4]
+        return t.model.state_dict()
+
+    once, often = weights(every_epoch=False), weights(every_epoch=True)
+    for name, tensor in once.items():
+        assert torch.equal(tensor, often[name]), name
+
+
 def test_class_weights_are_inverse_to_the_counts(mutag):
     t = trainer(mutag, class_weights=True)
     counts = t.graphs.y[t.train_part].bincount()

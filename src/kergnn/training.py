@@ -214,7 +214,9 @@ class Trainer:
                 self.optimizer.step()
             total, count = total + loss.item() * len(y), count + len(y)
 
-        self._calibrate()
+        # Without a validation part nobody looks at the statistics before the last epoch.
+        if len(self.validation_part) or epoch + 1 == self.config.epochs:
+            self._calibrate()
         row = {"epoch": epoch + 1, "train_loss": total / count}
         row |= {f"validation_{name}": value for name, value in self._validate().items()}
         row |= {"learning_rate": learning_rate(self.config, epoch)}
