@@ -7,6 +7,7 @@ from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_scor
 from kergnn import EgoGraphs
 from kergnn._denormals import flushed_denormals
 from kergnn.batches import GraphBatches
+from kergnn.checkpoints import TrainingState
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, get_split, load_graphs
 from kergnn.models import build_model
@@ -14,7 +15,6 @@ from kergnn.prediction import metrics, predict_probabilities
 from kergnn.preparation import Development, ego_graphs, prepare_trainer, resolve_config
 from kergnn.training import (
     Trainer,
-    TrainingState,
     _epoch_seed,
     learning_rate,
     resolve_device,

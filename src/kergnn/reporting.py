@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from kergnn.checkpoints import TrainingState
 from kergnn.config import RunConfig
 from kergnn.runs import Reporter
-from kergnn.training import TrainingState
 
 _LINE_EVERY = 10
 

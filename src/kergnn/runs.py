@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kergnn.checkpoints import load_checkpoint, save_checkpoint
+from kergnn.checkpoints import TrainingState, load_checkpoint, save_checkpoint
 from kergnn.config import RunConfig, load_config
 from kergnn.data import (
     DataError,
@@ -50,7 +50,7 @@ from kergnn.preparation import (
     prepare_trainer,
     resolve_config,
 )
-from kergnn.training import Trainer, TrainingState, resolve_device
+from kergnn.training import Trainer, resolve_device
 from kergnn.versions import software_versions
 
 _CHECKPOINT_SECONDS = 2.0

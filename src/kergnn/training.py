@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +17,12 @@ from torch.nn.functional import cross_entropy
 
 from kergnn._checks import check_choice, check_integer
 from kergnn._denormals import flushed_denormals
+from kergnn.checkpoints import (
+    TrainingState,
+    copied_weights,
+    load_optimizer,
+    optimizer_tensors,
+)
 from kergnn.config import RunConfig
 from kergnn.data import GraphSet
 from kergnn.nn import batch_norms, calibrated_norms
@@ -34,34 +39,6 @@ SCHEDULES = ("halve", "cosine", "constant")
 # Batch statistics are estimated on so many graphs. Fewer will not do: the head sees one row a
 # graph, and with 150 of REDDIT-BINARY the draw alone moved the validation accuracy by points.
 _CALIBRATION_GRAPHS = 1024
-
-
-@dataclass(frozen=True)
-class TrainingState:
-    """What a run knows after some epochs; enough to go on as if it had not stopped.
-
-    Args:
-        epoch: number of epochs done.
-        history: for each epoch its loss, validation figures and seconds.
-        best_epoch: the epoch that validation selects, counted from 1; 0 for none yet. With
-            ``keep_epoch = "last"`` the last one.
-        best_weights: the model's weights after that epoch.
-        weights: the model's weights now.
-        optimizer: the optimizer's tensors, by name.
-    """
-
-    epoch: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-    best_epoch: int = 0
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
-    weights: dict[str, Tensor] = field(default_factory=dict)
-    optimizer: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def best_figures(self) -> dict[str, float]:
-        """The validation figures of the best epoch."""
-        best, prefix = self.history[self.best_epoch - 1], "validation_"
-        return {k.removeprefix(prefix): v for k, v in best.items() if k.startswith(prefix)}
 
 
 def resolve_device(device: str) -> torch.device:
@@ -152,7 +129,7 @@ class Trainer:
         """Go on from a saved state."""
         try:
             self.model.load_state_dict(state.weights)
-            _load_optimizer(self.optimizer, state.optimizer)
+            load_optimizer(self.optimizer, state.optimizer)
         except (RuntimeError, KeyError, ValueError):
             raise ValueError("the checkpoint does not fit the configuration") from None
         self.state = state
@@ -260,7 +237,7 @@ class Trainer:
             yield self.model(*batch.inputs), batch.y
 
     def _record(self, row: dict[str, float]) -> None:
-        old, weights = self.state, _copy(self.model)
+        old, weights = self.state, copied_weights(self.model)
         # Small validation parts choose among epochs mostly by chance; the last one is annealed.
         better = self.config.keep_epoch == "last" or self._is_best(row)
         # One assignment: an interrupt finds the state of the epoch before or of this one.
@@ -270,7 +247,7 @@ class Trainer:
             best_epoch=old.epoch + 1 if better else old.best_epoch,
             best_weights=weights if better else old.best_weights,
             weights=weights,
-            optimizer=_optimizer_tensors(self.optimizer),
+            optimizer=optimizer_tensors(self.optimizer),
         )
 
     def _is_best(self, row: dict[str, float]) -> bool:
@@ -304,25 +281,3 @@ def _class_weight(config: RunConfig, graphs: GraphSet, train: Tensor) -> Tensor 
     counts = torch.bincount(graphs.y[train], minlength=graphs.num_classes).clamp(min=1)
     weight = counts.sum() / (counts * graphs.num_classes)
     return weight.float()
-
-
-def _copy(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
-
-
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return Adam's moments as plain named tensors."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"{index}.{name}": torch.as_tensor(value).detach().cpu().clone()
-        for index, values in state.items()
-        for name, value in values.items()
-    }
-
-
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Any]] = {}
-    for key, tensor in tensors.items():
-        index, name = key.split(".")
-        state.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
