@@ -17,8 +17,8 @@ class Fold:
     """A set without the test part, to train on, and with it, to predict it.
 
     Args:
-        key: what decides all that is in it.
-        config: the configuration.
+        key: what decides all that is in it, the features of its batches included.
+        config: a configuration with this key.
         graphs: the whole set.
         split: its parts.
     """
