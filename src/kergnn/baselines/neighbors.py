@@ -59,5 +59,6 @@ def _add(
     source: NDArray[np.int64], target: NDArray[np.int64], h: NDArray[Any], out: NDArray[Any]
 ) -> None:
     for e in range(source.size):
-        for j in range(h.shape[1]):
-            out[target[e], j] += h[source[e], j]
+        row, term = out[target[e]], h[source[e]]  # as two rows the compiler vectorizes the sum
+        for j in range(row.size):
+            row[j] += term[j]
