@@ -11,7 +11,7 @@ ROOT = Path(kergnn.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_checks", "_compile", "_denormals", "egobuilder", "memory", "versions"},
+    {"_checks", "_compile", "_denormals", "_threads", "egobuilder", "memory", "versions"},
     {"egographs", "seedloader"},
     {"kernels"},
     {"engine"},

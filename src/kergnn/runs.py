@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kergnn._threads import use_threads
 from kergnn.checkpoints import TrainingState, load_checkpoint, save_checkpoint
 from kergnn.config import RunConfig, load_config
 from kergnn.data import (
@@ -109,7 +110,10 @@ def start_run(
 def resume_run(
     out: Path, mirror: Path | None = None, reporter: Reporter | None = None
 ) -> dict[str, Any]:
-    """Go on with a run that was interrupted; a finished one only returns its results."""
+    """Go on with a run that was interrupted; a finished one only returns its results.
+
+    It goes on with as many threads as it was started with, so that no digit is another.
+    """
     config = _read_config(out)
     if (out / "results.json").is_file():
         (reporter or Reporter()).message(f"{out}: the run is finished; these are its results")
@@ -118,7 +122,14 @@ def resume_run(
     if (out / "checkpoint.safetensors").is_file():
         state = load_checkpoint(out)
     graphs = load_graphs(config.dataset, mirror)
-    return _train(config, out, graphs, mirror, reporter or Reporter(), state, resuming=True)
+    with use_threads(threads_of(out)):
+        return _train(config, out, graphs, mirror, reporter or Reporter(), state, resuming=True)
+
+
+def threads_of(out: Path) -> int | None:
+    """Return how many threads a run was started with, ``None`` where it does not tell."""
+    threads = read_json(out / "run.json").get("threads") if (out / "run.json").is_file() else None
+    return threads if isinstance(threads, int) and threads > 0 else None
 
 
 def load_run(out: Path, device: str = "auto") -> TrainedRun:

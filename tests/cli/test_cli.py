@@ -459,3 +459,37 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
         "kergnn: interrupted; kergnn train --resume run goes on"
     ]
     process.stderr.close()
+
+
+def threads_of_epochs(monkeypatch):
+    """Return a list to which every epoch adds the number of its threads."""
+    seen, epoch = [], runs.Trainer._epoch
+    monkeypatch.setattr(
+        runs.Trainer, "_epoch", lambda *a: (seen.append(torch.get_num_threads()), epoch(*a))[1]
+    )
+    return seen
+
+
+def test_a_run_has_one_thread_or_as_many_as_asked(monkeypatch, tmp_path):
+    seen = threads_of_epochs(monkeypatch)
+    torch.set_num_threads(2)
+    try:
+        assert main(["train", "MUTAG", *SMALL, "--out", "one"]) == 0
+        assert main(["train", "MUTAG", *SMALL, "--threads", "3", "--out", "three"]) == 0
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert seen == [1] * 3 + [3] * 3
+    stored = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("one", "three")]
+    assert [record["threads"] for record in stored] == [1, 3]
+
+
+def test_a_run_goes_on_with_the_threads_it_had(monkeypatch, capsys, tmp_path):
+    assert main(["train", "MUTAG", *SMALL, "--threads", "2", "--out", "run"]) == 0
+    (tmp_path / "run" / "results.json").unlink()
+    capsys.readouterr()
+    assert "threads is fixed" in error_of(capsys, "train", "--resume", "run", "--threads", "1")
+    seen = threads_of_epochs(monkeypatch)
+    assert main(["train", "--resume", "run", "--no-report"]) == 0
+    assert seen == [2] * 3
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["threads"] == 2

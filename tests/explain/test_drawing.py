@@ -84,13 +84,6 @@ def test_a_graph_is_drawn_with_its_labels_values_and_edge_widths():
     (lines,) = [c for c in signed.axes[0].collections if hasattr(c, "get_segments")]
     widths = lines.get_linewidths()
     assert widths[5] == max(widths) > 3 * min(widths)
-    positive = draw_graph(BENZENE, values=torch.arange(6.0))
-    assert next(
-        c for c in positive.axes[0].collections if c.get_array() is not None
-    ).get_clim() == (
-        0,
-        5,
-    )
 
 
 def test_an_explanation_draws_its_own_contributions():
@@ -144,3 +137,35 @@ def test_drawing_leaves_the_state_of_pyplot_alone():
 def test_empty_graphs_and_single_nodes_can_be_drawn():
     for graph in (nx.Graph(), nx.empty_graph(1), nx.empty_graph(3)):
         assert svg(draw_graph(graph, values=[0.5] * len(graph))).startswith("<?xml")
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 6, 8])
+def test_a_ring_is_not_drawn_as_a_knot(nodes):
+    for seed in range(8):
+        order = np.random.default_rng(seed).permutation(nodes).tolist()
+        ring = nx.empty_graph(nodes)
+        nx.add_cycle(ring, order)
+        place = np.array([layout(ring)[node] for node in order])
+        angles = np.unwrap(np.arctan2(*(place - place.mean(0)).T))
+        assert abs(abs(angles[-1] - angles[0]) * nodes / (nodes - 1) - 2 * np.pi) < 0.1
+
+
+@pytest.mark.parametrize(("values", "limits"), [((1, 2), (0, 2)), ((-1, -2), (-2, 0))])
+def test_a_colour_means_the_same_whatever_the_signs_of_the_others(values, limits):
+    mixed = draw_graph(nx.path_graph(3), values=[-2.0, 2.0, 1.0])
+    figure = draw_graph(nx.path_graph(3), values=[*map(float, values), 0.0])
+    dots, others = (
+        next(c for c in f.axes[0].collections if c.get_array() is not None) for f in (figure, mixed)
+    )
+    strongest = values[1]
+    assert dots.to_rgba(strongest) == others.to_rgba(strongest)
+    assert figure.axes[1].get_ylim() == limits
+
+
+def test_a_long_title_stays_within_the_picture():
+    figure = draw_graph(nx.path_graph(3), title="what speaks for the class and against it " * 3)
+    figure.canvas.draw()
+    (title,) = figure.texts
+    extent = title.get_window_extent()
+    assert extent.x0 >= 0
+    assert extent.x1 <= figure.bbox.x1

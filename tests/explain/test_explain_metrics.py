@@ -15,6 +15,7 @@ from kergnn.data import hexagons
 from kergnn.explain import explain
 from kergnn.explain.fidelity import fidelity_scores, top_edges
 from kergnn.explain.metrics import (
+    doubt,
     existence_rate,
     explanation_metrics,
     filter_similarity,
@@ -189,3 +190,11 @@ def test_existence_and_recovery():
     assert existence_rate(patterns, data) == pytest.approx(2 / 3)
     assert math.isnan(existence_rate([nx.empty_graph(1)], data))
     assert recovered(patterns, nx.complete_graph(3)) == [0]
+
+
+def test_a_drop_that_random_edges_make_as_well_is_doubted():
+    assert "say little" in doubt({"ablation_drop": 0.541, "random_drop": 0.541})
+    assert "say little" in doubt({"ablation_drop": 0.40, "random_drop": 0.43})
+    assert doubt({"ablation_drop": 0.60, "random_drop": 0.43}) == ""
+    assert doubt({"ablation_drop": float("nan"), "random_drop": 0.43}) == ""
+    assert doubt({}) == ""  # of nodes there is no such measure

@@ -1,6 +1,7 @@
 import pickle
 import pickletools
 
+import joblib
 import networkx as nx
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kergnn.training
-from kergnn import KerGNNClassifier, KerGNNNodeClassifier, as_graphs
+from kergnn import KerGNN, KerGNNClassifier, KerGNNNodeClassifier, as_graphs
 
 
 def rings_and_trees(count=40, seed=0):
@@ -73,6 +74,22 @@ def test_same_seed_same_model():
     assert (first.predict_proba(graphs) == second.predict_proba(graphs)).all()
     assert (first.predict_proba(graphs) != other.predict_proba(graphs)).any()
     assert torch.equal(state, torch.get_rng_state())  # the caller's randomness is left alone
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, joblib.cpu_count())])
+def test_threads_are_those_of_n_jobs(n_jobs, threads, monkeypatch):
+    graphs, y = rings_and_trees(20)
+    seen, forward = set(), KerGNN.forward
+    monkeypatch.setattr(
+        KerGNN, "forward", lambda *a: (seen.add(torch.get_num_threads()), forward(*a))[1]
+    )
+    torch.set_num_threads(3)
+    try:
+        small(epochs=1, n_jobs=n_jobs).fit(graphs, y).predict(graphs)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(1)
+    assert seen == {threads}
 
 
 def test_predictions_do_not_depend_on_the_other_graphs(fitted):

@@ -43,24 +43,29 @@ def explain(
     Writes report.html, which needs no network, and its pictures as SVG in figures/; with --metrics
     also explanation.json.
     """
+    from kergnn._threads import use_threads
     from kergnn.explain.report import write_report
     from kergnn.explain.subject import open_run
     from kergnn.reporting import reporting
+    from kergnn.runs import threads_of
 
     if more and not graphs:
         raise typer.BadParameter("a number is missing its option: --graphs 3 17")
     if compare and not metrics:
         raise typer.BadParameter("--compare needs --metrics")
-    with reporting(quiet=False) as reporter:
-        subject, *others = [open_run(r, data_mirror, reporter) for r in [run, *(compare or [])]]
     shown = [*(graphs or []), *(more or [])]
-    subject.check_choice(shown, class_)  # before minutes of measuring
-    scores = None
-    if metrics:
-        from kergnn.explain.metrics import measure_run
+    with use_threads(threads_of(run)):
+        with reporting(quiet=False) as reporter:
+            subject, *others = [open_run(r, data_mirror, reporter) for r in [run, *(compare or [])]]
+        subject.check_choice(shown, class_)  # before minutes of measuring
+        scores = None
+        if metrics:
+            from kergnn.explain.metrics import doubt, measure_run
 
-        scores = measure_run(subject, out or run, threshold, others)
-        for name, value in scores.items():
-            typer.echo(f"{name:<20} {value:.3f}")
-    path = write_report(subject, out or run, threshold, shown, class_, scores)
+            scores = measure_run(subject, out or run, threshold, others)
+            for name, value in scores.items():
+                typer.echo(f"{name:<20} {value:.3f}")
+            if doubt(scores):
+                typer.echo(doubt(scores))
+        path = write_report(subject, out or run, threshold, shown, class_, scores)
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB, opens in a browser without a network")

@@ -26,18 +26,19 @@ def predict(
     """
     import torch
 
+    from kergnn._threads import use_threads
     from kergnn.data import load_graphs
     from kergnn.data.store import write_atomic
     from kergnn.outputs import prediction_table
     from kergnn.reporting import reporting
-    from kergnn.runs import load_run
+    from kergnn.runs import load_run, threads_of
     from kergnn.runs import predict as predict_graphs
 
     if out is not None and out.exists() and Path(input).exists() and out.samefile(input):
         raise ConfigError(f"{out}: the output would overwrite the input")
     trained = load_run(run)
     graphs = load_graphs(input, data_mirror)
-    with reporting(quiet=out is None) as reporter:
+    with reporting(quiet=out is None) as reporter, use_threads(threads_of(run)):
         probabilities = predict_graphs(trained, graphs, reporter, unknown)
     table = prediction_table(
         trained.config.task or graphs.task,

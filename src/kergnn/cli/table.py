@@ -90,7 +90,7 @@ def table(
     if not store.is_dir():
         typer.echo(f"kergnn: no folder {store} here: only what the paper has", err=True)
     elif results and all(result.published for result in results):
-        typer.echo(f"kergnn: {store}: no results here: only what the paper has", err=True)
+        typer.echo(f"kergnn: {store}: no finished fold here: only what the paper has", err=True)
     if not results:
         raise ConfigError(f"{store}: no results here; kergnn evaluate writes them")
     counting = [result for result in results if result.counts]

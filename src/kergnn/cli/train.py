@@ -63,6 +63,10 @@ def train(
     device: Annotated[
         str | None, typer.Option(help=f"auto, cpu or cuda (default {RunConfig.device}).")
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads (default 1); results depend on it in the last digits."),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
@@ -88,9 +92,10 @@ def train(
     goes on with --resume and ends as if nothing had happened. --config selected trains with what
     most folds of a stored evaluation selected; test figures are not independent then.
     """
+    from kergnn._threads import use_threads
     from kergnn.cli.display import show_results
     from kergnn.reporting import reporting
-    from kergnn.runs import resume_run, start_run
+    from kergnn.runs import resume_run, start_run, threads_of
 
     flags = {
         "dataset": dataset,
@@ -112,7 +117,8 @@ def train(
     given: dict[str, Any] = {k: v for k, v in flags.items() if v is not None}
     if resume is not None:
         extra = [*given, *(["config"] if config else []), *(["set"] if set_ else [])]
-        extra += [name for name, value in (("out", out), ("force", force)) if value]
+        own = {"threads": threads, "out": out, "force": force}
+        extra += [name for name, value in own.items() if value]
         if extra:
             raise ConfigError(f"--resume goes on with a run as it is: {extra[0]} is fixed")
         directory = resume
@@ -121,7 +127,7 @@ def train(
         settings = RunConfig().replace({**_read(config, RunConfig().replace(given)), **given})
         directory = _prepare(out, settings.dataset, force)
     try:
-        with reporting(quiet) as reporter:
+        with reporting(quiet) as reporter, use_threads(threads or 1):
             if resume is not None:
                 results = resume_run(directory, data_mirror, reporter)
             else:
@@ -134,7 +140,8 @@ def train(
         typer.echo("the settings were chosen by all folds: test figures are not independent")
     show_results(results, str(directory))
     if report:
-        _report(directory, data_mirror, quiet)
+        with use_threads(threads_of(directory)):
+            _report(directory, data_mirror, quiet)
 
 
 def _read(config: str | None, given: RunConfig) -> dict[str, Any]:

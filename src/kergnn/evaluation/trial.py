@@ -13,18 +13,16 @@ import os
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from kergnn._threads import use_threads
 from kergnn.config import RunConfig, hash_json
 from kergnn.data import DataError, Features, GraphSet, Split, load_graphs
 from kergnn.evaluation.fold import forget_other_folds, prepare_fold
@@ -142,7 +140,7 @@ def run_trial(
     known = describe(trial, threads)
     forget_other_folds(trial.fold_key)
     forget_peak()
-    with _threads(threads):
+    with use_threads(threads):
         graphs, split = _data(trial, mirror)
         if trial.refit:
             split = split.without_validation()
@@ -303,15 +301,3 @@ def _data(trial: Trial, mirror: Path | None) -> tuple[GraphSet, Split]:
 def _load(dataset: str, mirror: Path | None) -> GraphSet:
     """Load a data set once for all trials of a process."""
     return load_graphs(dataset, mirror)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Use so many threads: results depend on it in the last digits, and workers must not fight."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        with threadpool_limits(count):
-            yield
-    finally:
-        torch.set_num_threads(before)

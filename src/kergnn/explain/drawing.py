@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ _ATOM_COLORS = {
     "S": "#F0E442",
     "H": "#D0D0D0",
 }
+_LETTERS_AN_INCH = 12  # of a title
 NEGATIVE, POSITIVE = "#0072B2", "#D55E00"
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#FFFFFF", NEGATIVE])
 _SIGNED = LinearSegmentedColormap.from_list("signed", [NEGATIVE, "#FFFFFF", POSITIVE])
@@ -58,8 +60,8 @@ def draw_graph(
 ) -> Figure:
     """Return a picture of a graph, its nodes coloured by label or by value.
 
-    Values with a negative one among them are coloured from blue over white to orange, symmetric
-    about zero; others from white to blue.
+    Values are coloured alike in all pictures: orange above zero, blue below, the deeper the
+    farther from it, relative to the farthest of the picture.
 
     Args:
         graph: a networkx graph or a PyG ``Data``; of an ``Explanation`` the nodes' contributions
@@ -88,8 +90,10 @@ def draw_graph(
     points = np.array([place[node] for node in graph]).reshape(-1, 2)
     span = np.ptp(points, axis=0) + 1.5 if nodes else np.ones(2)
     scale = min(0.45, 9 / max(span))
+    width = max(span[0] * scale, 2.2)
+    lines = textwrap.wrap(title, int(width * _LETTERS_AN_INCH))
     figure = Figure(
-        figsize=(max(span[0] * scale, 2.2), max(span[1] * scale, 1.2) + 0.4 * bool(title)),
+        figsize=(width, max(span[1] * scale, 1.2) + 0.2 * bool(title) + 0.2 * len(lines)),
         layout="constrained",
     )
     axes = figure.add_subplot()
@@ -97,14 +101,8 @@ def draw_graph(
     many = nodes > 100
     if values is not None:
         numbers = np.asarray(values, dtype=float)
-        signed = bool(nodes) and numbers.min() < 0
-        most = float(np.abs(numbers).max()) if nodes else 1.0
-        shown: dict[str, Any] = {
-            "c": numbers,
-            "cmap": _SIGNED if signed else _STRENGTH,
-            "vmin": -most if signed else 0,
-            "vmax": most or 1,
-        }
+        most = float(np.abs(numbers).max(initial=0)) or 1.0
+        shown: dict[str, Any] = {"c": numbers, "cmap": _SIGNED, "vmin": -most, "vmax": most}
     else:
         colors = label_colors(labels)
         shown = {"c": [colors[label] for label in labels]}
@@ -112,13 +110,15 @@ def draw_graph(
     x, y = points.T
     drawn = axes.scatter(x, y, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
     if values is not None:
-        figure.colorbar(drawn, ax=axes, shrink=0.7, aspect=18, pad=0.01)
+        bar = figure.colorbar(drawn, ax=axes, shrink=0.7, aspect=18, pad=0.01)
+        if (numbers >= 0).all() or (numbers <= 0).all():  # half of the colours are not in use
+            bar.ax.set_ylim(*((0, most) if numbers.sum() >= 0 else (-most, 0)))
     if not many:
         for label, (x, y) in zip(labels, points, strict=True):
             axes.text(x, y, label, ha="center", va="center", fontsize=8, zorder=3)
     _frame(axes, points)
     if title:
-        axes.set_title(title, fontsize=10)
+        figure.suptitle("\n".join(lines), fontsize=10)
     return figure
 
 
@@ -197,11 +197,12 @@ def _cell(axes: Any, graph: nx.Graph, at: NDArray[Any], colors: dict[str, str]) 
     strength = np.array([node["strength"] for node in nodes])
     fill = [colors.get(n.get("label"), _STRENGTH(n["strength"])) for n in nodes]
     x, y = points.T
-    axes.scatter(x, y, s=30 + 90 * strength, c=fill, edgecolors="#333333", linewidths=0.7, zorder=2)
+    axes.scatter(x, y, s=60 + 80 * strength, c=fill, edgecolors="#333333", linewidths=0.7, zorder=2)
     for node, spot in zip(nodes, spots.values(), strict=True):
         if "label" in node:
             text = node["label"] if node["sign"] > 0 else f"\N{MINUS SIGN}{node['label']}"
-            axes.text(*spot, text, ha="center", va="center", fontsize=5.5, zorder=3)
+            size = 5.5 if len(text) < 3 else 4.5
+            axes.text(*spot, text, ha="center", va="center", fontsize=size, zorder=3)
 
 
 def _edges(axes: Any, graph: nx.Graph, place: Any, values: Any) -> None:

@@ -25,6 +25,7 @@ _ELEMENTS = (
     "Li Be Pt Au Hg Tl Pb Bi "
 )
 _EXACT_NODES = 70
+_FEW_EDGES = 60
 
 
 def label_names(graphs: GraphSet) -> list[str] | None:
@@ -83,12 +84,41 @@ def _places(count: int, edges: tuple[tuple[int, int], ...]) -> list[tuple[float,
     graph.add_nodes_from(range(count))
     graph.add_edges_from(edges)
     if count <= _EXACT_NODES:
-        found = nx.kamada_kawai_layout(graph)
+        found = _by_distances(graph)
     else:
         start = _by_levels(graph)
         found = nx.spring_layout(graph, pos=start, seed=0, iterations=80, k=1.2 / count**0.5)
     place = _turned(_scaled(graph, np.array([found[node] for node in graph])))
     return [(x, y) for x, y in place.tolist()]
+
+
+def _by_distances(graph: nx.Graph) -> Positions:
+    """Lay out by distances, from a circle or, where that ends as a knot, from a planar drawing."""
+    found: Positions = nx.kamada_kawai_layout(graph)
+    if graph.number_of_edges() > _FEW_EDGES or not _crossings(graph, found):
+        return found
+    planar, embedding = nx.check_planarity(graph)
+    if not planar:
+        return found
+    start = nx.combinatorial_embedding_to_pos(embedding)
+    other: Positions = nx.kamada_kawai_layout(graph, pos=start)
+    return min(found, other, key=lambda place: _crossings(graph, place))
+
+
+def _crossings(graph: nx.Graph, place: Positions) -> int:
+    """Return how many pairs of edges without a common end cross."""
+    ends = np.array([[place[a], place[b]] for a, b in graph.edges()])
+    names = np.array(list(graph.edges()))
+    i, j = np.triu_indices(len(ends), 1)
+    apart = (names[i][:, :, None] != names[j][:, None, :]).all((1, 2))
+    (a, b), (c, d) = (ends[k[apart]].transpose(1, 0, 2) for k in (i, j))
+
+    def side(p: NDArray[Any], q: NDArray[Any], r: NDArray[Any]) -> NDArray[Any]:
+        turn: NDArray[Any] = (q - p)[:, 0] * (r - p)[:, 1] - (q - p)[:, 1] * (r - p)[:, 0]
+        return turn > 0
+
+    cross = (side(a, b, c) != side(a, b, d)) & (side(c, d, a) != side(c, d, b))
+    return int(cross.sum())
 
 
 def _by_levels(graph: nx.Graph) -> Positions:

@@ -28,6 +28,9 @@ from kergnn.explain.matches import occurs, structures
 from kergnn.explain.subject import Subject
 from kergnn.nn import KerGNN, KerGNNConv
 
+# Differences of drops below this are none.
+_LEVEL = 0.01
+
 
 def explanation_metrics(
     model: KerGNN,
@@ -102,6 +105,16 @@ def measure_run(
     known = {name: None if math.isnan(value) else value for name, value in scores.items()}
     write_atomic(out / "explanation.json", (json.dumps(known, indent=2) + "\n").encode())
     return scores
+
+
+def doubt(scores: dict[str, float]) -> str:
+    """Return a warning where explained edges matter no more than random ones, otherwise nothing."""
+    if not scores.get("ablation_drop", math.inf) - scores.get("random_drop", 0.0) < _LEVEL:
+        return ""
+    return (
+        "predictions lose no more without the explained edges than without random ones: the scores "
+        "of edges say little here. Models with --set readout=evidence are easier to explain."
+    )
 
 
 def _stability_of_runs(subjects: Sequence[Subject], limit: int = 30) -> float:

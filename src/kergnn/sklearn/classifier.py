@@ -64,6 +64,8 @@ class KerGNNClassifier(
         keep_epoch: ``"last"`` to train all epochs and keep the last one, for the schedule
             ``"cosine"`` and few graphs; with ``early_stopping=False`` none is held out.
         warm_start: whether ``fit`` begins with the weights of the last ``fit``.
+        n_jobs: number of threads, as in scikit-learn: ``None`` for one, -1 for all cores. Results
+            depend on it in the last digits.
         verbose: whether to show progress.
         random_state: seed of all randomness.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.

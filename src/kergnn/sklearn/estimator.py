@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from safetensors.torch import load, save
 from sklearn.base import BaseEstimator
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from kergnn._checks import check_choice
+from kergnn._threads import use_threads
 from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, Task
@@ -83,6 +85,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         patience: int = 60,
         keep_epoch: str | None = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
@@ -118,6 +121,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.keep_epoch = keep_epoch
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
         self.device = device
@@ -179,7 +183,11 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         config = resolve_config(self._config(seed), graphs)
         train, validation = self._split(codes, seed)
         development = Development(graphs, _ego_graphs(config, graphs), train, validation)
-        with torch.random.fork_rng(devices=[]), reporting(quiet=not self.verbose) as reporter:
+        with (
+            use_threads(effective_n_jobs(self.n_jobs)),
+            torch.random.fork_rng(devices=[]),
+            reporting(quiet=not self.verbose) as reporter,
+        ):
             trainer, features = prepare_trainer(config, development)
             if self.warm_start and hasattr(self, "model_"):
                 self._continue(trainer.model, features, classes)
@@ -263,14 +271,16 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         batches = _batches(self.config_, self._new_graphs(X), self.features_)
         model = self.model_.to(batches.x.device)
-        return predict_probabilities(model, batches, torch.arange(len(batches.y))).numpy()
+        with use_threads(effective_n_jobs(self.n_jobs)):
+            return predict_probabilities(model, batches, torch.arange(len(batches.y))).numpy()
 
     def _embeddings(self, X: Any) -> NDArray[np.float32]:
         """Return what the head of the model sees of all graphs, or all nodes of them."""
         check_is_fitted(self, "model_")
         batches = _batches(self.config_, self._new_graphs(X), self.features_)
         model = self.model_.to(batches.x.device)
-        return embeddings(model, batches, torch.arange(len(batches.y))).numpy()
+        with use_threads(effective_n_jobs(self.n_jobs)):
+            return embeddings(model, batches, torch.arange(len(batches.y))).numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain values: the weights are the bytes of a safetensors file."""

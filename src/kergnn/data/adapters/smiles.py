@@ -73,7 +73,7 @@ def _rdkit() -> Any:
     try:
         from rdkit import Chem
     except ImportError:
-        raise ImportError("SMILES strings need RDKit: pip install 'kergnn[chem]'") from None
+        raise ImportError("SMILES strings need RDKit: pip install rdkit") from None
     return Chem
 
 

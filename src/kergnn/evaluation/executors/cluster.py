@@ -44,9 +44,7 @@ class RayExecutor(Executor):
         try:
             import ray
         except ImportError:
-            raise ConfigError(
-                "executor is 'ray': install it with pip install 'kergnn[ray]'"
-            ) from None
+            raise ConfigError("executor is 'ray': install it with pip install ray") from None
         self._ray: Any = ray
         if self.address:
             _check_reachable(self.address)

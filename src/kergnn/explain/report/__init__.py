@@ -16,6 +16,7 @@ from markupsafe import Markup
 from kergnn.data.store import write_atomic
 from kergnn.explain.drawing import draw_filters, draw_graph, label_colors, to_svg
 from kergnn.explain.layout import label_names
+from kergnn.explain.metrics import doubt
 from kergnn.explain.report.filters import Layer, shown_layers
 from kergnn.explain.report.graphs import GraphCard, graph_cards
 from kergnn.explain.report.pictures import CHART, chart
@@ -130,7 +131,7 @@ def _page(
         version=version("kergnn"),
         run=subject.name,
         config=config,
-        settings={k: v for k, v in config.to_dict().items() if k != "dataset"},
+        settings={k: v for k, v in config.to_dict().items() if k not in ("dataset", "splits")},
         data=subject.graphs,
         split=subject.split,
         results=results,
@@ -144,6 +145,7 @@ def _page(
         threshold=threshold,
         chosen=chosen,
         scores=scores,
+        doubt=doubt(scores or {}),
         legend=legend if len(legend) <= _MOST_LABELS else [],
         style=Markup((folder / "style.css").read_text("utf-8")),
         script=Markup((folder / "script.js").read_text("utf-8")),
@@ -174,6 +176,7 @@ def _figures(
             values=card.links["contribution"],
             edge_values=card.edge_mask,
             labels=card.links["labels"],
-            title=f"{card.title}: contribution to class {card.target}. {card.note}".strip(),
+            title=f"{card.title}: contribution to class {card.target}"
+            + (card.note and f"; {card.note}"),
         )
     return {f"figures/{name}.svg": to_svg(figure) for name, figure in made.items()}

@@ -46,6 +46,7 @@ class GraphCard:
     probability: float
     target: str
     logit: float
+    baseline: float
     note: str
     centre: int | None
     drawn: nx.Graph
@@ -129,6 +130,7 @@ class _View:
             probability=float(probabilities[predicted]),
             target=names[target],
             logit=float(self.logits[target]),
+            baseline=float(found.baseline),
             note=self._note(found),
             centre=None if self.centre is None else position[self.centre],
             drawn=shown,
