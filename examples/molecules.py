@@ -1,6 +1,6 @@
 """Classify molecules as scikit-learn does: cross-validation, a search over settings, a prediction.
 
-MUTAG comes inside the grakel package. With RDKit (``pip install 'kergnn[chem]'``) SMILES strings
+MUTAG comes inside the grakel package. With RDKit (``pip install '.[chem]'``) SMILES strings
 can be given instead of graphs: ``clf.fit(["CCO", "c1ccccc1", ...], y)``.
 """
 

@@ -218,8 +218,8 @@ def _train(
         report.message(f"resuming after epoch {state.epoch}")
     elif resuming:
         report.message("there is no checkpoint yet: starting again with the first epoch")
-    write_atomic(out / "config.toml", config.to_toml().encode())
     write_atomic(out / "run.json", _json(record))
+    write_atomic(out / "config.toml", config.to_toml().encode())  # from here on it can be resumed
     saved = time.monotonic()
 
     def after_epoch(state: TrainingState) -> None:

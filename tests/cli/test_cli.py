@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 
-from kergnn import preparation, runs
+from kergnn import KerGNN, preparation, runs
 from kergnn.cli import main
 from kergnn.data import Features, get_split, load_graphs
 
@@ -480,6 +480,13 @@ def test_a_run_has_one_thread_or_as_many_as_asked(monkeypatch, tmp_path):
     finally:
         torch.set_num_threads(1)
     assert seen == [1] * 3 + [3] * 3
+    used, features = set(), KerGNN.node_features
+    monkeypatch.setattr(
+        KerGNN, "node_features", lambda *a: (used.add(torch.get_num_threads()), features(*a))[1]
+    )
+    assert main(["predict", "three", "MUTAG", "--out", "classes.csv"]) == 0
+    assert main(["explain", "three", "--graphs", "0"]) == 0
+    assert used == {3}
     stored = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("one", "three")]
     assert [record["threads"] for record in stored] == [1, 3]
 

@@ -245,3 +245,24 @@ def test_only_runs_of_a_kergnn_can_be_explained(tmp_path):
     start_run(RunConfig(model="gin", epochs=1, hidden_channels=4), tmp_path / "run")
     with pytest.raises(ConfigError, match="its model is 'gin'; only runs of 'kergnn'"):
         open_run(tmp_path / "run")
+
+
+def test_a_logit_is_shown_with_what_belongs_to_no_node(page, report, mutag_subject):
+    number = r"([−+]?\d+\.\d+)"
+    found = re.findall(rf"logit {number} = {number} {number} of the nodes", "".join(page.text))
+    assert len(found) == len(report.graphs)
+    for parts, card in zip(found, report.graphs, strict=True):
+        logit, rest, nodes = (float(part.replace("−", "-")) for part in parts)
+        data = mutag_subject.data(int(card.title.split()[1]))
+        target = mutag_subject.run.class_names.index(card.target)
+        explanation = explain(mutag_subject.model, data, target=target)
+        assert rest == pytest.approx(float(explanation.baseline), abs=0.006)
+        assert nodes == pytest.approx(float(explanation.node_contribution.sum()), abs=0.006)
+        assert logit == pytest.approx(rest + nodes, abs=0.016)
+
+
+def test_measures_that_say_little_are_doubted(mutag_subject):
+    scores = {"ablation_drop": 0.2, "random_drop": 0.2}
+    assert "of edges say little here" in make_report(mutag_subject, scores=scores).html
+    scores["ablation_drop"] = 0.5
+    assert "say little" not in make_report(mutag_subject, scores=scores).html

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import kergnn.sklearn.estimator as estimator
 import kergnn.training
 from kergnn import KerGNN, KerGNNClassifier, KerGNNNodeClassifier, as_graphs
 
@@ -76,20 +78,35 @@ def test_same_seed_same_model():
     assert torch.equal(state, torch.get_rng_state())  # the caller's randomness is left alone
 
 
-@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, joblib.cpu_count())])
+@pytest.mark.parametrize(
+    ("n_jobs", "threads"), [(None, 1), (np.int64(2), 2), (-1, joblib.cpu_count()), (-99, 1)]
+)
 def test_threads_are_those_of_n_jobs(n_jobs, threads, monkeypatch):
+    """In all that is done: building ego-graphs, training, predicting, explaining."""
     graphs, y = rings_and_trees(20)
-    seen, forward = set(), KerGNN.forward
-    monkeypatch.setattr(
-        KerGNN, "forward", lambda *a: (seen.add(torch.get_num_threads()), forward(*a))[1]
-    )
+    seen = set()
+    for owner, name in ((estimator, "_ego_graphs"), (KerGNN, "node_features")):
+        method = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *a, f=method: (seen.add(torch.get_num_threads()), f(*a))[1]
+        )
     torch.set_num_threads(3)
     try:
-        small(epochs=1, n_jobs=n_jobs).fit(graphs, y).predict(graphs)
+        clf = small(epochs=1, n_jobs=n_jobs)
+        with parallel_config("threading", n_jobs=4):  # which is about other jobs
+            clf.fit(graphs, y).predict(graphs)
+        clf.transform(graphs)
+        clf.explain(graphs[0])
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(1)
     assert seen == {threads}
+
+
+@pytest.mark.parametrize("n_jobs", [0, 2.0, "2", True])
+def test_a_number_of_jobs_that_is_none(n_jobs):
+    with pytest.raises(ValueError, match=f"n_jobs is {n_jobs!r}: it must be None"):
+        small(n_jobs=n_jobs).fit(*rings_and_trees(10))
 
 
 def test_predictions_do_not_depend_on_the_other_graphs(fitted):

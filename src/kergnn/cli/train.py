@@ -95,7 +95,7 @@ def train(
     from kergnn._threads import use_threads
     from kergnn.cli.display import show_results
     from kergnn.reporting import reporting
-    from kergnn.runs import resume_run, start_run, threads_of
+    from kergnn.runs import resume_run, start_run
 
     flags = {
         "dataset": dataset,
@@ -140,8 +140,7 @@ def train(
         typer.echo("the settings were chosen by all folds: test figures are not independent")
     show_results(results, str(directory))
     if report:
-        with use_threads(threads_of(directory)):
-            _report(directory, data_mirror, quiet)
+        _report(directory, data_mirror, quiet)
 
 
 def _read(config: str | None, given: RunConfig) -> dict[str, Any]:
@@ -162,10 +161,13 @@ def _report(directory: Path, data_mirror: Path | None, quiet: bool) -> None:
     if not quiet:
         typer.echo("writing the report")
     try:
+        from kergnn._threads import use_threads
         from kergnn.explain.report import write_report
         from kergnn.explain.subject import open_run
+        from kergnn.runs import threads_of
 
-        path = write_report(open_run(directory, data_mirror), directory)
+        with use_threads(threads_of(directory)):
+            path = write_report(open_run(directory, data_mirror), directory)
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"kergnn: warning: no report could be written ({reason})", err=True)

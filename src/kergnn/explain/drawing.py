@@ -37,7 +37,7 @@ _ATOM_COLORS = {
     "S": "#F0E442",
     "H": "#D0D0D0",
 }
-_LETTERS_AN_INCH = 12  # of a title
+_LETTERS_AN_INCH = 10  # of a title
 NEGATIVE, POSITIVE = "#0072B2", "#D55E00"
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#FFFFFF", NEGATIVE])
 _SIGNED = LinearSegmentedColormap.from_list("signed", [NEGATIVE, "#FFFFFF", POSITIVE])
@@ -91,7 +91,11 @@ def draw_graph(
     span = np.ptp(points, axis=0) + 1.5 if nodes else np.ones(2)
     scale = min(0.45, 9 / max(span))
     width = max(span[0] * scale, 2.2)
-    lines = textwrap.wrap(title, int(width * _LETTERS_AN_INCH))
+    lines = [
+        part
+        for line in title.splitlines()
+        for part in textwrap.wrap(line, int(width * _LETTERS_AN_INCH))
+    ]
     figure = Figure(
         figsize=(width, max(span[1] * scale, 1.2) + 0.2 * bool(title) + 0.2 * len(lines)),
         layout="constrained",
@@ -101,7 +105,8 @@ def draw_graph(
     many = nodes > 100
     if values is not None:
         numbers = np.asarray(values, dtype=float)
-        most = float(np.abs(numbers).max(initial=0)) or 1.0
+        finite = numbers[np.isfinite(numbers)]
+        most = float(np.abs(finite).max(initial=0)) or 1.0
         shown: dict[str, Any] = {"c": numbers, "cmap": _SIGNED, "vmin": -most, "vmax": most}
     else:
         colors = label_colors(labels)
@@ -111,8 +116,8 @@ def draw_graph(
     drawn = axes.scatter(x, y, s=size, edgecolors="#333333", linewidths=0.8, zorder=2, **shown)
     if values is not None:
         bar = figure.colorbar(drawn, ax=axes, shrink=0.7, aspect=18, pad=0.01)
-        if (numbers >= 0).all() or (numbers <= 0).all():  # half of the colours are not in use
-            bar.ax.set_ylim(*((0, most) if numbers.sum() >= 0 else (-most, 0)))
+        if (finite >= 0).all() or (finite <= 0).all():  # half of the colours are not in use
+            bar.ax.set_ylim(*((0, most) if finite.sum() >= 0 else (-most, 0)))
     if not many:
         for label, (x, y) in zip(labels, points, strict=True):
             axes.text(x, y, label, ha="center", va="center", fontsize=8, zorder=3)

@@ -28,7 +28,7 @@ from kergnn.explain.matches import occurs, structures
 from kergnn.explain.subject import Subject
 from kergnn.nn import KerGNN, KerGNNConv
 
-# Differences of drops below this are none.
+# Smaller differences of two drops count as none.
 _LEVEL = 0.01
 
 
@@ -108,12 +108,12 @@ def measure_run(
 
 
 def doubt(scores: dict[str, float]) -> str:
-    """Return a warning where explained edges matter no more than random ones, otherwise nothing."""
+    """Return a warning where explained edges matter hardly more than random ones, else nothing."""
     if not scores.get("ablation_drop", math.inf) - scores.get("random_drop", 0.0) < _LEVEL:
         return ""
     return (
         "predictions lose no more without the explained edges than without random ones: the scores "
-        "of edges say little here. Models with --set readout=evidence are easier to explain."
+        "of edges say little here."
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import wraps
 from importlib import import_module
 from numbers import Real
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from safetensors.torch import load, save
 from sklearn.base import BaseEstimator
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from kergnn._checks import check_choice
-from kergnn._threads import use_threads
+from kergnn._threads import num_threads, use_threads
 from kergnn.batches import GraphBatches
 from kergnn.config import RunConfig
 from kergnn.data import Features, GraphSet, Task
@@ -33,6 +34,8 @@ from kergnn.preparation import Development, prepare_trainer, resolve_config
 from kergnn.reporting import reporting
 from kergnn.training import resolve_device
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 
 class Filters(NamedTuple):
     """The filters of one layer: small weighted graphs.
@@ -44,6 +47,17 @@ class Filters(NamedTuple):
 
     adjacency: NDArray[np.float32]
     attributes: NDArray[np.float32]
+
+
+def _in_threads(method: Method) -> Method:
+    """Let a method use as many threads as ``n_jobs`` says."""
+
+    @wraps(method)
+    def limited(self: KerGNNEstimator, *args: Any, **kwargs: Any) -> Any:
+        with use_threads(num_threads(self.n_jobs)):
+            return method(self, *args, **kwargs)
+
+    return cast(Method, limited)
 
 
 class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
@@ -139,6 +153,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             logarithm: NDArray[np.float32] = np.log(self._probabilities(X))
         return logarithm
 
+    @_in_threads
     def explain(self, graph: Any, target: Any = None, **options: Any) -> Any:
         """Explain the prediction for one graph, see :func:`kergnn.explain.explain`.
 
@@ -166,6 +181,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
             self.model_, **{"names": names, **options}
         )
 
+    @_in_threads
     def _fit(self, records: list[GraphRecord], codes: NDArray[Any], classes: NDArray[Any]) -> None:
         """Train, and keep the best model, also if the training is interrupted.
 
@@ -183,11 +199,7 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
         config = resolve_config(self._config(seed), graphs)
         train, validation = self._split(codes, seed)
         development = Development(graphs, _ego_graphs(config, graphs), train, validation)
-        with (
-            use_threads(effective_n_jobs(self.n_jobs)),
-            torch.random.fork_rng(devices=[]),
-            reporting(quiet=not self.verbose) as reporter,
-        ):
+        with torch.random.fork_rng(devices=[]), reporting(quiet=not self.verbose) as reporter:
             trainer, features = prepare_trainer(config, development)
             if self.warm_start and hasattr(self, "model_"):
                 self._continue(trainer.model, features, classes)
@@ -266,21 +278,21 @@ class KerGNNEstimator(BaseEstimator):  # type: ignore[misc]
     def _new_graphs(self, X: Any) -> GraphSet:
         return _joined(self._read(X, as_before=True), self._task)
 
+    @_in_threads
     def _probabilities(self, X: Any) -> NDArray[np.float32]:
         """Return the probabilities of the classes for all graphs, or all nodes of them."""
         check_is_fitted(self, "model_")
         batches = _batches(self.config_, self._new_graphs(X), self.features_)
         model = self.model_.to(batches.x.device)
-        with use_threads(effective_n_jobs(self.n_jobs)):
-            return predict_probabilities(model, batches, torch.arange(len(batches.y))).numpy()
+        return predict_probabilities(model, batches, torch.arange(len(batches.y))).numpy()
 
+    @_in_threads
     def _embeddings(self, X: Any) -> NDArray[np.float32]:
         """Return what the head of the model sees of all graphs, or all nodes of them."""
         check_is_fitted(self, "model_")
         batches = _batches(self.config_, self._new_graphs(X), self.features_)
         model = self.model_.to(batches.x.device)
-        with use_threads(effective_n_jobs(self.n_jobs)):
-            return embeddings(model, batches, torch.arange(len(batches.y))).numpy()
+        return embeddings(model, batches, torch.arange(len(batches.y))).numpy()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain values: the weights are the bytes of a safetensors file."""
