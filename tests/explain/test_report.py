@@ -248,11 +248,12 @@ def test_only_runs_of_a_kergnn_can_be_explained(tmp_path):
 
 
 def test_a_logit_is_shown_with_what_belongs_to_no_node(page, report, mutag_subject):
-    number = r"([−+]?\d+\.\d+)"
+    minus = "\N{MINUS SIGN}"
+    number = rf"([{minus}+]?\d+\.\d+)"
     found = re.findall(rf"logit {number} = {number} {number} of the nodes", "".join(page.text))
     assert len(found) == len(report.graphs)
     for parts, card in zip(found, report.graphs, strict=True):
-        logit, rest, nodes = (float(part.replace("−", "-")) for part in parts)
+        logit, rest, nodes = (float(part.replace(minus, "-")) for part in parts)
         data = mutag_subject.data(int(card.title.split()[1]))
         target = mutag_subject.run.class_names.index(card.target)
         explanation = explain(mutag_subject.model, data, target=target)
