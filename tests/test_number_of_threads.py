@@ -44,12 +44,12 @@ def test_those_who_came_first_may_leave_first():
     def first():
         with use_threads(1):
             come.wait()
-        leave.wait()
+            leave.wait()
 
     thread = Thread(target=first)
     thread.start()
+    come.wait()
     with use_threads(2):
-        come.wait()
         leave.wait()
         thread.join()
     assert limits() == before

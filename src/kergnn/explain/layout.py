@@ -25,7 +25,7 @@ _ELEMENTS = (
     "Li Be Pt Au Hg Tl Pb Bi "
 )
 _EXACT_NODES = 70
-_FEW_EDGES = 60
+_FEW_EDGES = 60  # among more some cross anyway, and it takes seconds to find out
 
 
 def label_names(graphs: GraphSet) -> list[str] | None:
