@@ -235,6 +235,12 @@ def _train(
         if trainer.state.epoch:
             save_checkpoint(out, trainer.state)
         raise
+    classes = int(graphs.y[split.validation].bincount().count_nonzero())
+    if trainer.state.best_figures["balanced_accuracy"] * classes < 1 + 1e-9:
+        report.message(
+            "the kept epoch classifies the validation part no better than a guess: a smaller "
+            "learning_rate, more epochs or other features may help"
+        )
     # A kind of edges that only the test part has is none: no filter has learned it.
     batches = make_batches(config, graphs, features, ego, unknown="zeros")
     return _finish(out, config, trainer, graphs, split, batches)

@@ -147,6 +147,18 @@ def test_train_on_graphs_of_ones_own_and_predict_without_labels(capsys, tmp_path
     assert "unknown is 'drop': it must be one of 'error', 'zeros'" in message
 
 
+def test_a_network_that_has_learned_nothing_is_told_of(capsys, tmp_path):
+    lines = write_graphs(tmp_path / "graphs.jsonl", 40).read_text().splitlines()
+    (tmp_path / "alike.jsonl").write_text("\n".join(lines[:2] * 20))
+    alike = json.loads(lines[0])
+    noise = [{**alike, "label": "ab"[i % 2]} for i in range(40)]
+    (tmp_path / "noise.jsonl").write_text("\n".join(map(json.dumps, noise)))
+    assert main(["train", "noise.jsonl", *SMALL]) == 0
+    assert "no better than a guess" in capsys.readouterr().out
+    assert main(["train", "alike.jsonl", *SMALL, "--epochs", "30"]) == 0
+    assert "no better than a guess" not in capsys.readouterr().out
+
+
 def test_nodes_of_ones_own_graph(capsys, tmp_path):
     edges = [[i, (i + 1) % 30] for i in range(30)]
     targets = ["even" if i % 2 else "odd" for i in range(30)]

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from kergnn import versions
@@ -85,6 +87,17 @@ def test_everything_that_is_stored_of_a_run_is_compared(store):
         "validation figures",
         "true classes",
     ]
+
+
+def test_the_last_bit_of_a_figure_that_follows_from_the_predictions_is_none_of_theirs(store):
+    stored = stored_run(store)
+    figure = stored["test"]["roc_auc"]
+    edit_run(store, test={**stored["test"], "roc_auc": math.nextafter(figure, 1)})
+    assert reproduce(store, "MUTAG", run=0).equal
+    edit_run(store, test={**stored["test"], "roc_auc": figure + 1e-12})
+    assert not reproduce(store, "MUTAG", run=0).equal
+    edit_run(store, test={**stored["test"], "another": 1.0})
+    assert not reproduce(store, "MUTAG", run=0).equal
 
 
 def test_the_accuracy_of_the_fold_is_that_of_the_evaluation(store):
