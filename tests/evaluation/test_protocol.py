@@ -241,6 +241,21 @@ def test_the_result_is_the_mean_and_the_deviation_of_the_population(small_plan):
     assert record["std"] == pytest.approx((0.06 / 3) ** 0.5)
 
 
+def test_runs_that_predict_one_class_are_counted(small_plan):
+    done = {"kind": "assessment", "status": "done", "validation": {}}
+
+    def trials(*predicted, true=(0, 0, 1)):
+        return [{**done, "predictions": {"predicted": p, "true": true}} for p in predicted]
+
+    def counted(*records):
+        return summarize(small_plan(), [], [*records], {}).get("constant_runs")
+
+    assert counted(*trials((1, 1, 1), (0, 1, 1), (0, 0, 0))) == 2
+    assert counted(*trials((0, 1, 1))) is None
+    assert counted(*trials((0, 0, 0), true=(0, 0, 0))) is None
+    assert counted({"kind": "selection", "status": "failed"}) is None
+
+
 def test_an_evaluation_of_other_splits_is_another_one(small_plan):
     plan = small_plan(folds=1)
     assert dataclasses.replace(plan, splits="others").key != plan.key

@@ -283,6 +283,10 @@ def test_failures_are_in_the_table(store):
     assert "failed" in line
 
 
+def test_runs_that_learned_nothing_are_told_of(store):
+    assert "2 runs of one class only" in format_table(store(evaluation(constant_runs=2)))
+
+
 def test_out_of_resources_is_told_as_in_the_paper(store):
     text = format_table(
         store(evaluation(accuracies=(), folds_failed=10, trials_out_of_resources=20))

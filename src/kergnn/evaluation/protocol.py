@@ -250,6 +250,7 @@ def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: R
     """Return the record of an evaluation."""
     folds = sorted(folds, key=lambda fold: int(fold["fold"]))
     scores = [fold["test"]["accuracy"] for fold in folds if fold["status"] == "done"]
+    constant = sum(map(_is_constant, trials))
     return {
         "format": FORMAT,
         "key": plan.key,
@@ -269,6 +270,7 @@ def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: R
         "folds_failed": sum(fold["status"] == "failed" for fold in folds),
         "trials_failed": _count(folds, "failed"),
         "trials_out_of_resources": _count(folds, "oor"),
+        **({"constant_runs": constant} if constant else {}),
         "validation": validation_scores(plan, trials),
         "folds": folds,
         "measured": measured,
@@ -288,6 +290,12 @@ def validation_scores(plan: Plan, trials: list[Record]) -> list[Record]:
             row = found.setdefault(hash_json(values), {"values": values, "scores": {}})
             row["scores"][trial["split"]] = score[0]
     return list(found.values())
+
+
+def _is_constant(trial: Record) -> bool:
+    """Whether a run has predicted a single class for a test part of several."""
+    found = trial.get("predictions")
+    return found is not None and len({*found["predicted"]}) == 1 < len({*found["true"]})
 
 
 def _count(folds: list[Record], status: str) -> int:

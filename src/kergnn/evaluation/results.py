@@ -282,6 +282,8 @@ def _note(record: Record, others: int, counts: bool) -> str:
         notes.append(f"{counted(record['trials_failed'], 'trial')} failed")
     if record["trials_out_of_resources"]:
         notes.append(f"{counted(record['trials_out_of_resources'], 'trial')} out of resources")
+    if record.get("constant_runs"):
+        notes.append(f"{counted(record['constant_runs'], 'run')} of one class only")
     if others and counts:
         notes.append(f"{counted(others, 'other evaluation')} in the store")
     return ", ".join(notes)
