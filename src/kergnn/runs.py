@@ -236,7 +236,8 @@ def _train(
             save_checkpoint(out, trainer.state)
         raise
     classes = int(graphs.y[split.validation].bincount().count_nonzero())
-    if trainer.state.best_figures["balanced_accuracy"] * classes < 1 + 1e-9:
+    guess = trainer.state.best_figures["balanced_accuracy"] * classes < 1 + 1e-9
+    if guess and classes > 1 and config.metric != "roc_auc":  # a ranking may be good all the same
         report.message(
             "the kept epoch classifies the validation part no better than a guess: a smaller "
             "learning_rate, more epochs or other features may help"

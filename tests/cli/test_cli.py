@@ -155,8 +155,10 @@ def test_a_network_that_has_learned_nothing_is_told_of(capsys, tmp_path):
     (tmp_path / "noise.jsonl").write_text("\n".join(map(json.dumps, noise)))
     assert main(["train", "noise.jsonl", *SMALL]) == 0
     assert "no better than a guess" in capsys.readouterr().out
-    assert main(["train", "alike.jsonl", *SMALL, "--epochs", "30"]) == 0
-    assert "no better than a guess" not in capsys.readouterr().out
+    (tmp_path / "rare.jsonl").write_text("\n".join([lines[0]] * 57 + [lines[1]] * 3))
+    for own in ("alike", "rare"):  # the second has one class in its validation part
+        assert main(["train", f"{own}.jsonl", *SMALL, "--epochs", "30"]) == 0
+        assert "no better than a guess" not in capsys.readouterr().out
 
 
 def test_nodes_of_ones_own_graph(capsys, tmp_path):

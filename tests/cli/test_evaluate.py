@@ -91,6 +91,15 @@ def test_halving_and_random_search_run(capsys):
         assert "MUTAG, kergnn: test accuracy" in out
 
 
+def test_networks_that_say_one_class_only_are_told_of(capsys, tmp_path):
+    """Graphs that are all alike have one class for any network."""
+    lines = [f'{{"nodes": ["C", "C"], "edges": [[0, 1]], "label": "{c}"}}' for c in "ab" * 20]
+    (tmp_path / "alike.jsonl").write_text("\n".join(lines))
+    out = run(capsys, "evaluate", "alike.jsonl", *SMALL)
+    assert "2 runs predicted a single class for a test part of several" in out
+    assert "2 runs of one class only" in run(capsys, "table", "--store", "store")
+
+
 def test_a_crashing_configuration_is_in_the_table(capsys, tmp_path):
     (tmp_path / "grid.toml").write_text("hidden_channels=4\nepochs=1\nlearning_rate=[0.01, 1e30]")
     out = run(capsys, "evaluate", "MUTAG", *SMALL)

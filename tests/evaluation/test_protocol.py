@@ -248,12 +248,13 @@ def test_runs_that_predict_one_class_are_counted(small_plan):
         return [{**done, "predictions": {"predicted": p, "true": true}} for p in predicted]
 
     def counted(*records):
-        return summarize(small_plan(), [], [*records], {}).get("constant_runs")
+        return summarize(small_plan(), [], [*records], {})["constant_runs"]
 
     assert counted(*trials((1, 1, 1), (0, 1, 1), (0, 0, 0))) == 2
-    assert counted(*trials((0, 1, 1))) is None
-    assert counted(*trials((0, 0, 0), true=(0, 0, 0))) is None
-    assert counted({"kind": "selection", "status": "failed"}) is None
+    assert counted(*trials((2, 2, 2), (0, 2, 2), true=(0, 1, 2))) == 1
+    assert counted(*trials((0, 1, 1))) == 0
+    assert counted(*trials((0, 0, 0), true=(0, 0, 0))) == 0
+    assert counted({"kind": "selection", "status": "failed"}) == 0
 
 
 def test_an_evaluation_of_other_splits_is_another_one(small_plan):

@@ -94,7 +94,7 @@ def test_the_last_bit_of_a_figure_that_follows_from_the_predictions_is_none_of_t
     figure = stored["test"]["roc_auc"]
     edit_run(store, test={**stored["test"], "roc_auc": math.nextafter(figure, 1)})
     assert reproduce(store, "MUTAG", run=0).equal
-    edit_run(store, test={**stored["test"], "roc_auc": figure + 1e-12})
+    edit_run(store, test={**stored["test"], "roc_auc": figure + 1e-14})
     assert not reproduce(store, "MUTAG", run=0).equal
     edit_run(store, test={**stored["test"], "another": 1.0})
     assert not reproduce(store, "MUTAG", run=0).equal

@@ -73,9 +73,7 @@ def show_evaluation(record: Record, store: Path) -> None:
         console.print(f"{ended} out of resources, {folds} without a result")
     if record.get("constant_runs"):
         runs = counted(record["constant_runs"], "run")
-        console.print(
-            f"{runs} predicted one class for a whole test part: a smaller learning_rate may help"
-        )
+        console.print(f"{runs} predicted a single class for a test part of several")
     console.print(f"kergnn table --store {store} shows the most thorough evaluation of each model")
 
 

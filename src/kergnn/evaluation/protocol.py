@@ -250,7 +250,6 @@ def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: R
     """Return the record of an evaluation."""
     folds = sorted(folds, key=lambda fold: int(fold["fold"]))
     scores = [fold["test"]["accuracy"] for fold in folds if fold["status"] == "done"]
-    constant = sum(map(_is_constant, trials))
     return {
         "format": FORMAT,
         "key": plan.key,
@@ -270,7 +269,7 @@ def summarize(plan: Plan, folds: list[Record], trials: list[Record], measured: R
         "folds_failed": sum(fold["status"] == "failed" for fold in folds),
         "trials_failed": _count(folds, "failed"),
         "trials_out_of_resources": _count(folds, "oor"),
-        **({"constant_runs": constant} if constant else {}),
+        "constant_runs": sum(map(_is_constant, trials)),
         "validation": validation_scores(plan, trials),
         "folds": folds,
         "measured": measured,
