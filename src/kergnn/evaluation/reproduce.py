@@ -21,7 +21,7 @@ from kergnn.evaluation.trial import Record, Trial, run_trial
 from kergnn.models import model_info
 from kergnn.preparation import fingerprint
 
-# Figures that are means over what predictions are compared by.
+# Figures that follow from the predictions, which are compared themselves.
 _FOLLOWING = ("balanced_accuracy", "macro_f1", "roc_auc")
 
 
