@@ -73,6 +73,8 @@ def column_order(name: str, own: tuple[str, ...], needed: tuple[str, ...], count
 
 def standard(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean and the deviation of every column; a constant one is divided by one."""
+    if len(rows) == 0:
+        return rows.new_zeros(rows.size(1)), rows.new_ones(rows.size(1))
     scale = rows.std(0, correction=0)
     return rows.mean(0), scale.masked_fill(scale < 1e-12, 1)
 

@@ -14,10 +14,7 @@ def degree_limits(largest: int) -> list[int]:
 
 
 def bin_names(limits: list[int]) -> list[str]:
-    """Return what the bins are called; the last one is open."""
+    """Return what the bins are called, such as ``3`` and ``4 to 5``; the last one is open."""
     last = [following - 1 for following in limits[1:]]
-    names = [
-        f"degree={a}" if a == b else f"degree {a} to {b}"
-        for a, b in zip(limits, last, strict=False)
-    ]
-    return [*names, f"degree {limits[-1]} or more"]
+    names = [str(a) if a == b else f"{a} to {b}" for a, b in zip(limits, last, strict=False)]
+    return [*names, f"{limits[-1]} or more"]

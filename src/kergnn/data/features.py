@@ -12,6 +12,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 | ``wl`` | one-hot vectors of its frequent Weisfeiler-Lehman colours after one and two rounds |
 | ``subtrees`` | which subtrees of depth 1 to 5 it is the root of, as words; beside others only |
 | ``walks`` | how likely a random walk is back after 2 to 12 steps, standardised likewise |
+| ``cliques`` | its shares of the maximal cliques of 1, 2, 3, 4 to 5, ... nodes, standardised |
 | ``neighbors`` | which nodes are its neighbours; of a set that is a single graph |
 | ``const`` | the number one |
 """
@@ -31,6 +32,7 @@ from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.parts import (
     Attributes,
     BinnedDegree,
+    Cliques,
     Constant,
     Degree,
     FrequentColors,
@@ -54,6 +56,7 @@ _PARTS: dict[str, type[Part]] = {
     "wl": FrequentColors,
     "subtrees": SubtreeWords,
     "walks": Walks,
+    "cliques": Cliques,
     "neighbors": Neighbors,
     "const": Constant,
 }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from kergnn.data.cliques import CliqueError, clique_members
 from kergnn.data.returns import return_probabilities
 
 Task: TypeAlias = Literal["graph", "node"]
@@ -154,6 +155,23 @@ class GraphSet:
         """(N, 11) how likely a random walk is back after 2 to 12 steps."""
         return return_probabilities(self.simple_edges, self.degree)
 
+    @cached_property
+    def clique_members(self) -> Tensor:
+        """(2, K) every membership in a maximal clique: the node and the size of the clique."""
+        made = [torch.empty(2, 0, dtype=torch.long)]
+        counts = self.degree.new_zeros(self.num_graphs)
+        counts.index_add_(0, self.graph_of, self.degree)
+        edges = torch.split(self.simple_edges, counts.tolist(), dim=1)
+        for graph, (first, size) in enumerate(
+            zip(self.ptr.tolist(), self.size.tolist(), strict=False)
+        ):
+            try:
+                found = clique_members(edges[graph] - first, size)
+            except CliqueError as error:
+                raise DataError(f"{self.name}, graph {graph} has {error}") from None
+            made.append(found + torch.tensor([[first], [0]]))
+        return torch.cat(made, dim=1)
+
     def select(self, which: Tensor) -> GraphSet:
         """Return the graphs ``which`` (ascending positions) as a set of their own."""
         kept = torch.zeros(self.num_graphs, dtype=torch.bool)
@@ -177,6 +195,9 @@ class GraphSet:
         if "simple_edges" in self.__dict__ or 2 * part.num_graphs > self.num_graphs:
             simple = self.simple_edges[:, node[self.simple_edges[0]]]
             part.__dict__["simple_edges"] = position[simple]
+        if "clique_members" in self.__dict__:  # they take longer still
+            node_of, size = self.clique_members[:, node[self.clique_members[0]]]
+            part.__dict__["clique_members"] = torch.stack([position[node_of], size])
         return part
 
     def to_data_list(self, x: Tensor) -> list[Data]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from kergnn.data.cliques import clique_shares
 from kergnn.data.colors import Color, Labels, color_features, frequent_colors
 from kergnn.data.columns import column_order, label_positions, standard, standardised
 from kergnn.data.degreebins import bin_names, degree_limits
@@ -85,7 +86,10 @@ class BinnedDegree:
 
     @property
     def names(self) -> list[str]:
-        return bin_names(self.limits)
+        return [
+            f"degree={name}" if name.isdigit() else f"degree {name}"
+            for name in bin_names(self.limits)
+        ]
 
     def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
         limits = torch.tensor(self.limits)
@@ -167,6 +171,46 @@ class Walks:
 
     def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
         return standardised(graphs.return_probability, self.mean, self.scale)
+
+
+@dataclass(frozen=True)
+class Cliques:
+    """Shares of maximal cliques by their size, less their means, divided by their deviations.
+
+    Args:
+        max_size: the largest clique that is known; a larger one is in the last bin.
+        mean: what is subtracted from every column.
+        scale: what every column is divided by.
+    """
+
+    max_size: int
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, graphs: GraphSet, nodes: Tensor) -> Cliques:
+        chosen = torch.zeros(graphs.num_nodes, dtype=torch.bool)
+        chosen[nodes] = True
+        node, size = graphs.clique_members
+        made = cls(int(size[chosen[node]].max()) if len(nodes) else 1, (), ())
+        mean, scale = standard(made.shares(graphs)[nodes])
+        return cls(made.max_size, tuple(mean.tolist()), tuple(scale.tolist()))
+
+    @property
+    def limits(self) -> list[int]:
+        """Where every bin of sizes begins; there is no clique of none."""
+        return degree_limits(self.max_size)[1:]
+
+    @property
+    def names(self) -> list[str]:
+        return [f"cliques of {name}" for name in bin_names(self.limits)]
+
+    def shares(self, graphs: GraphSet) -> Tensor:
+        """Return what every node's shares are before they are standardised."""
+        return clique_shares(graphs.clique_members, graphs.num_nodes, self.limits)
+
+    def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
+        return standardised(self.shares(graphs), self.mean, self.scale)
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ class KerGNNClassifier(
         dropout: ``None`` for 0.2 (graphs) or 0.5 (nodes).
         input_dropout: ``None`` for 0 (graphs) or 0.5 (nodes).
         features: what nodes are described by: ``label``, ``attr``, ``degree``, ``onehot-degree``,
-            ``binned-degree``, ``wl``, ``subtrees``, ``walks``, ``const``, or several joined by
-            ``+``, see :mod:`kergnn.data.features`; ``None`` for labels and attributes where there
-            are any, otherwise the degree.
+            ``binned-degree``, ``wl``, ``subtrees``, ``walks``, ``cliques``, ``const``, or several
+            joined by ``+``, see :mod:`kergnn.data.features`; ``None`` for labels and attributes
+            where there are any, otherwise the degree.
         node_labels: names of the node attributes that are discrete labels.
         node_attributes: names of those that are numbers. Without both, all node attributes of
             networkx graphs are used, see :func:`kergnn.as_graphs`.

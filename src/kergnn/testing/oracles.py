@@ -6,7 +6,7 @@ They are differentiable torch: autograd through them gives the oracle of the gra
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 import networkx as nx
@@ -60,6 +60,22 @@ def enumerated_returns(adjacency: Tensor, length: int) -> Tensor:
         if walk[0] == walk[-1]:
             back[walk[0]] += 1 / adjacency[walk[:-1]].sum(1).double().prod()
     return back
+
+
+def enumerated_cliques(adjacency: Tensor) -> list[tuple[int, ...]]:
+    """All maximal cliques: every set of nodes is looked at, and everyone who could join it."""
+
+    def is_clique(nodes: tuple[int, ...]) -> bool:
+        return all(adjacency[a, b] for a, b in combinations(nodes, 2))
+
+    count = len(adjacency)
+    return [
+        nodes
+        for size in range(1, count + 1)
+        for nodes in combinations(range(count), size)
+        if is_clique(nodes)
+        and not any(is_clique((*nodes, v)) for v in range(count) if v not in nodes)
+    ]
 
 
 def unfolded_color(adjacency: Tensor, labels: list[str], node: int, rounds: int) -> Any:

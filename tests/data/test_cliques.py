@@ -1,0 +1,108 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from kergnn.data import DataError, Features, GraphSet, cliques
+from kergnn.data.cliques import clique_members, clique_shares
+from kergnn.testing import enumerated_cliques
+
+
+def graph_set(edges, size):
+    return GraphSet(
+        name="toy",
+        task="graph",
+        size=torch.tensor(size),
+        edge_index=torch.tensor(edges).reshape(-1, 2).T,
+        y=torch.arange(len(size)),
+        class_names=tuple(map(str, range(len(size)))),
+    )
+
+
+# A triangle 0 1 2 with a tail 2-3, which is given twice, a loop at 3, and 4 on its own; no nodes
+# at all; two triangles that share the edge 6-7; a single node.
+TAIL = [[0, 1], [1, 2], [2, 0], [2, 3], [3, 2], [3, 3]]
+BOW = [[5, 6], [5, 7], [6, 7], [6, 8], [7, 8]]
+
+
+@pytest.fixture
+def graphs():
+    return graph_set(TAIL + BOW, [5, 0, 4, 1])
+
+
+def test_memberships_by_hand(graphs):
+    node, size = graphs.clique_members
+    assert node.tolist() == [0, 1, 2, 2, 3, 4, 5, 6, 6, 7, 7, 8, 9]
+    assert size.tolist() == [3, 3, 2, 3, 2, 1, 3, 3, 3, 3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_memberships_against_every_set_of_nodes(seed):
+    generator = torch.Generator().manual_seed(seed)
+    upper = (torch.rand(8, 8, generator=generator) < 0.25 + 0.1 * seed).triu(1)
+    adjacency = upper | upper.T
+    found = clique_members(adjacency.nonzero().T, 8)
+    listed = sorted((v, len(c)) for c in enumerated_cliques(adjacency) for v in c)
+    assert found.T.tolist() == [list(pair) for pair in listed]
+
+
+def test_shares_sum_to_the_number_of_cliques(graphs):
+    share = clique_shares(graphs.clique_members, graphs.num_nodes, [1, 2, 3])
+    assert share[2].tolist() == pytest.approx([0, 1 / 2, 1 / 3])
+    assert share[6].tolist() == pytest.approx([0, 0, 2 / 3])
+    total = torch.zeros(4, 3, dtype=torch.float64).index_add_(0, graphs.graph_of, share)
+    expected = torch.tensor([[1, 1, 1], [0, 0, 0], [0, 0, 2], [1, 0, 0]], dtype=torch.float64)
+    torch.testing.assert_close(total, expected)
+
+
+def test_sizes_fall_into_two_bins_an_octave_and_larger_ones_into_the_last():
+    members = torch.tensor([[0, 0, 0, 0], [3, 4, 5, 9]])
+    share = clique_shares(members, 2, [1, 2, 3, 4, 6])
+    assert share[0].tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4 + 1 / 5, 1 / 9])
+    assert share[1].eq(0).all()
+
+
+def test_the_recipe_learns_from_the_training_part_alone(graphs):
+    features = Features.fit("cliques", graphs, torch.tensor([9]))
+    assert features.names == ["cliques of 1 or more"]
+
+    train = torch.arange(5)
+    features = Features.fit("degree+cliques", graphs, train)
+    assert features.names == ["degree", "cliques of 1", "cliques of 2", "cliques of 3 or more"]
+    x = features(graphs)
+    assert torch.isfinite(x).all()
+    torch.testing.assert_close(x[train, 1:].mean(0), torch.zeros(3), atol=1e-6, rtol=0)
+    torch.testing.assert_close(x[train, 1:].std(0, correction=0), torch.ones(3))
+    stored = Features.from_dict(json.loads(json.dumps(features.to_dict())))
+    assert torch.equal(stored(graphs), x)
+    assert Features.fit("cliques", graphs, torch.arange(0)).names == ["cliques of 1 or more"]
+    # A triangle in the place of one on the left: seen as such whatever the set it comes in.
+    alone = graphs.select(torch.tensor([2]))
+    assert torch.equal(features(alone), x[5:9])
+
+
+def test_a_part_of_a_set_has_the_memberships_that_it_would_find_itself(graphs):
+    which = torch.tensor([0, 2])
+    found = graph_set(TAIL + BOW, [5, 0, 4, 1]).select(which).clique_members
+    assert graphs.clique_members is graphs.clique_members
+    handed_down = graphs.select(which)
+    assert "clique_members" in handed_down.__dict__
+    assert torch.equal(handed_down.clique_members, found)
+
+
+def test_permuted_nodes_have_the_same_features_to_the_bit():
+    generator = np.random.default_rng(0)
+    edges = generator.integers(0, 12, (40, 2))
+    order = generator.permutation(12)
+    graphs, moved = graph_set(edges, [12]), graph_set(order[edges], [12])
+    nodes = torch.arange(12)
+    features = Features.fit("cliques", graphs, nodes)
+    assert torch.equal(features(moved)[torch.from_numpy(order)], features(graphs))
+
+
+def test_too_many_cliques_are_refused_in_one_line(monkeypatch, graphs):
+    monkeypatch.setattr(cliques, "MOST_CLIQUES", 1)
+    message = "^features is 'cliques', but toy, graph 0 has more than 1 maximal cliques$"
+    with pytest.raises(DataError, match=message):
+        Features.fit("cliques", graphs, torch.arange(10))
