@@ -42,7 +42,10 @@ def test_assignments(text, expected):
     ("text", "message"),
     [
         ("num_layers", "'num_layers' is not of the form key=value"),
-        ("layers=3", "unknown key 'layers'; known are dataset, task"),
+        (
+            "layers=3",
+            r"unknown key 'layers' \(did you mean num_layers\?\); known are dataset, task",
+        ),
         ("num_layers=three", "num_layers is 'three': it must be an integer"),
         ("num_layers=none", "num_layers is 'none': it must be an integer"),
         ("max_nodes=many", "max_nodes is 'many': it must be an integer or none"),

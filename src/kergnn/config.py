@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import json
 import math
@@ -220,7 +221,9 @@ def _scalar(text: str) -> Any:
 
 def _known(key: str) -> None:
     if key not in _TYPES:
-        raise ConfigError(f"unknown key {key!r}; known are {', '.join(_TYPES)}")
+        close = difflib.get_close_matches(key, _TYPES, n=1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise ConfigError(f"unknown key {key!r}{hint}; known are {', '.join(_TYPES)}")
 
 
 def _kinds(key: str) -> tuple[type, ...]:

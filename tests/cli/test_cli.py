@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 
 from kergnn import KerGNN, preparation, runs
 from kergnn.cli import main
-from kergnn.data import Features, get_split, load_graphs
+from kergnn.data import RECIPES, Features, get_split, load_graphs
 
 SMALL = ["--hidden", "4", "--layers", "1", "--epochs", "3", "--set", "batch_size=32", "--no-report"]
 
@@ -299,7 +300,10 @@ def test_help_is_one_screen(capsys):
     for command in ("train", "predict", "datasets", "models"):
         assert f"kergnn {command}" in out
     assert main(["train", "--help"]) == 0
-    assert "--data-mirror" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "--data-mirror" in out
+    described = re.sub(r"\W", "", out)  # lines are broken within names
+    assert [recipe for recipe in RECIPES if recipe.replace("-", "") not in described] == []
 
 
 def test_datasets_and_models_say_what_there_is(capsys):

@@ -140,6 +140,8 @@ def test_graphs_that_do_not_fit_are_refused(recipe, changes, message):
     [
         ("labels", "'labels' is not one of label, attr, degree"),
         ("label+", "'' is not one of"),
+        ("Lable", r"const \(did you mean 'label'\? join several by \+, without blanks\)"),
+        ("label + degree", "'label ' is not one of .*did you mean 'label'"),
         ("label+label", "'label' is there twice"),
     ],
 )

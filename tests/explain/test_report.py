@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -107,6 +108,28 @@ def test_the_shown_graphs_are_typical(report, mutag_subject):
     assert [card.truth for card in report.graphs] == ["-1", "-1", "1", "1"]
     for g, card in zip(shown, report.graphs, strict=True):
         assert graphs.class_names[graphs.y[g]] == card.truth
+
+
+def test_graphs_without_nodes_are_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERGNN_CACHE", str(tmp_path / "cache"))
+    made = [
+        {"nodes": n, "edges": [[i, (i + 1) % n] for i in range(n)], "label": str(n % 2)}
+        for n in [*range(3, 13)] * 3
+    ]
+    made += [{"nodes": 0, "edges": [], "label": str(i % 2)} for i in range(30)]
+    path = tmp_path / "rings.jsonl"
+    path.write_text("\n".join(map(json.dumps, made)))
+    start_run(RunConfig(dataset=str(path), epochs=2, hidden_channels=4), tmp_path / "run")
+    subject = open_run(tmp_path / "run")
+    empty = subject.graphs.size == 0
+    for test in (torch.arange(20, 60), torch.arange(30, 60)):  # most of them empty; all of them
+        seen = replace(subject, split=replace(subject.split, test=test))
+        shown = seen.typical(2)
+        assert shown
+        assert not empty[shown].any()
+        assert len(make_report(seen).graphs) == len(shown)
+    with pytest.raises(ConfigError, match="graphs has 30: it must be a graph that has nodes"):
+        make_report(subject, which=[30])
 
 
 def test_links_are_the_models_own_responses(report, mutag_subject):

@@ -47,7 +47,7 @@ def train(
         str | None,
         typer.Option(
             help="Recipe: label, attr, degree, onehot-degree, binned-degree, wl, subtrees, walks, "
-            "neighbors, const, or a+b."
+            "cliques, neighbors, const, or a+b."
         ),
     ] = None,
     epochs: Annotated[

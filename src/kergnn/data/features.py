@@ -19,6 +19,7 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -195,9 +196,11 @@ def _part_names(recipe: str) -> list[str]:
     parts = recipe.split("+")
     for part in parts:
         if part not in _PARTS:
+            close = difflib.get_close_matches(part.strip().lower(), RECIPES, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
             raise DataError(
                 f"features is {recipe!r}: {part!r} is not one of {', '.join(RECIPES)} "
-                "(join several by +)"
+                f"({hint}join several by +, without blanks)"
             )
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")

@@ -168,7 +168,9 @@ class GraphSet:
             try:
                 found = clique_members(edges[graph] - first, size)
             except CliqueError as error:
-                raise DataError(f"{self.name}, graph {graph} has {error}") from None
+                raise DataError(
+                    f"{self.name}, graph {graph} has {error}: leave it out, or do without cliques"
+                ) from None
             made.append(found + torch.tensor([[first], [0]]))
         return torch.cat(made, dim=1)
 

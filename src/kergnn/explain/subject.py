@@ -86,6 +86,8 @@ class Subject:
         for item in which:
             if not 0 <= item < count:
                 raise ConfigError(f"graphs has {item}: it must be from 0 to {count - 1}")
+            if self.graphs.task == "graph" and self.graphs.size[item] == 0:
+                raise ConfigError(f"graphs has {item}: it must be a graph that has nodes")
         if target is not None and target not in names:
             raise ConfigError(f"class is {target!r}: it must be one of {', '.join(names)}")
 
@@ -93,9 +95,12 @@ class Subject:
         """Return some graphs (or nodes) of the test part of every class.
 
         Typical is one that is classified rightly and whose number of nodes (for nodes: of
-        neighbours) is nearest to the median of its class.
+        neighbours) is nearest to the median of its class. Graphs without nodes are left out.
         """
         part = self.split.test
+        if self.graphs.task == "graph":
+            filled = self.graphs.size > 0
+            part = part[filled[part]] if filled[part].any() else filled.nonzero().flatten()
         size = self.graphs.size if self.graphs.task == "graph" else self.graphs.degree
         right = predict_probabilities(self.model, self.batches, part).argmax(1)
         chosen: list[int] = []
