@@ -168,12 +168,12 @@ def resolve_config(config: RunConfig, graphs: GraphSet) -> RunConfig:
             f"classes for {graphs.task}s"
         )
     features = config.features or info.recipe(graphs)
-    # The largest degree and frequent colours are nothing that may be known of the test part: always
-    # wide, or never.
+    # The largest degree, the largest clique and frequent colours are nothing that may be known of
+    # the test part: always wide, or never.
     parts, every = features.split("+"), torch.arange(graphs.num_nodes)
     count = len(Features.fit(features, graphs, every).names)
-    if "binned-degree" in parts:
-        count -= len(Features.fit("binned-degree", graphs, every).names)
+    for part in {"binned-degree", "cliques"} & {*parts}:
+        count -= len(Features.fit(part, graphs, every).names)
     if has_words(features) and info.kind == "kernel":
         raise ConfigError(f"features is {features!r}: model {info.name!r} has no use for words")
     if has_words(features) and config.input_channels == 0:

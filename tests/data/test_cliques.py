@@ -1,11 +1,16 @@
 import json
+from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
+from kergnn.cli import main
+from kergnn.config import RunConfig
 from kergnn.data import DataError, Features, GraphSet, cliques
-from kergnn.data.cliques import clique_members, clique_shares
+from kergnn.data.cliques import CliqueError, clique_members, clique_shares
+from kergnn.preparation import resolve_config
 from kergnn.testing import enumerated_cliques
 
 
@@ -76,6 +81,11 @@ def test_the_recipe_learns_from_the_training_part_alone(graphs):
     torch.testing.assert_close(x[train, 1:].std(0, correction=0), torch.ones(3))
     stored = Features.from_dict(json.loads(json.dumps(features.to_dict())))
     assert torch.equal(stored(graphs), x)
+    seven = graph_set([[a, b] for a in range(7) for b in range(a)], [7])
+    assert Features.fit("cliques", seven, torch.arange(7)).names == [
+        *("cliques of 1", "cliques of 2", "cliques of 3", "cliques of 4 to 5"),
+        "cliques of 6 or more",
+    ]
     assert Features.fit("cliques", graphs, torch.arange(0)).names == ["cliques of 1 or more"]
     # A triangle in the place of one on the left: seen as such whatever the set it comes in.
     alone = graphs.select(torch.tensor([2]))
@@ -102,7 +112,65 @@ def test_permuted_nodes_have_the_same_features_to_the_bit():
 
 
 def test_too_many_cliques_are_refused_in_one_line(monkeypatch, graphs):
-    monkeypatch.setattr(cliques, "MOST_CLIQUES", 1)
-    message = "^features is 'cliques', but toy, graph 0 has more than 1 maximal cliques: leave it"
+    """The first graph has 6 memberships, the second none, the third 6 as well, the last one."""
+    monkeypatch.setattr(cliques, "MOST_MEMBERS", 6)
+    assert graphs.clique_members.shape == (2, 13)
+    more = graph_set([*TAIL, *BOW, [5, 8]], [5, 0, 4, 1])  # one of four in the place of two
+    assert more.clique_members.shape == (2, 11)
+    monkeypatch.setattr(cliques, "MOST_MEMBERS", 5)
+    message = (
+        r"^features is 'cliques', but toy, graph 2 \(from 0\) has maximal cliques of more than 5 "
+        "members in all, too many for the recipe 'cliques'$"
+    )
     with pytest.raises(DataError, match=message):
-        Features.fit("cliques", graphs, torch.arange(10))
+        Features.fit("cliques", graph_set([[0, 1], *BOW], [5, 0, 4, 1]), torch.arange(10))
+
+
+def test_a_network_of_many_cliques_is_refused_before_it_takes_all_memory():
+    parts = nx.complete_multipartite_graph(*[3] * 15)  # 3^15 cliques of 15 nodes
+    edges = torch.tensor([*parts.edges], dtype=torch.long).T
+    with pytest.raises(CliqueError, match="more than 10,000,000 members"):
+        clique_members(torch.cat([edges, edges.flip(0)], 1), 45)
+
+
+@pytest.mark.parametrize("recipe", ["attr+cliques", "attr+binned-degree"])
+def test_the_width_of_the_input_tells_nothing_of_the_largest_clique(recipe):
+    """It may be one of the test part."""
+    widths = set()
+    for largest in (2, 12):
+        edges = [[a, b] for a in range(2, 2 + largest) for b in range(a) if a > b >= 2] + [[0, 1]]
+        graphs = graph_set(edges, [2, 12])
+        graphs = replace(graphs, attributes=torch.rand(14, 98, dtype=torch.float64))
+        config = resolve_config(RunConfig(dataset="toy", features=recipe), graphs)
+        widths.add(config.input_channels)
+    assert widths == {0}
+
+
+def test_nodes_of_one_graph_can_be_described_by_cliques(graphs):
+    nodes = replace(graphs, task="node", y=torch.arange(10) % 4)
+    x = Features.fit("cliques", nodes, torch.arange(0, 10, 2))(nodes)
+    assert x.shape == (10, 3)
+
+
+def test_a_network_is_trained_and_predicts_larger_cliques(tmp_path, monkeypatch, capsys):
+    """One film of all people against two films that share one."""
+    monkeypatch.setenv("KERGNN_CACHE", str(tmp_path / "cache"))
+    made = []
+    for n in [*range(4, 9)] * 6:
+        one = [*nx.complete_graph(n).edges]
+        two = [*one, *((a + n - 1, b + n - 1) for a, b in one)]
+        made += [{"nodes": n, "edges": one, "label": "one"}]
+        made += [{"nodes": 2 * n - 1, "edges": two, "label": "two"}]
+    train, new = tmp_path / "train.jsonl", tmp_path / "new.jsonl"
+    train.write_text("\n".join(map(json.dumps, made)))
+    large = [{"nodes": n, "edges": [*nx.complete_graph(n).edges]} for n in (0, 1, 30)]
+    new.write_text("\n".join(map(json.dumps, large)))
+    run = str(tmp_path / "run")
+    options = ["--features", "degree+cliques", "--epochs", "3", "--no-report", "--out", run]
+    assert main(["train", str(train), *options]) == 0
+    assert main(["predict", run, str(new), "--out", str(tmp_path / "classes.csv")]) == 0
+    assert len((tmp_path / "classes.csv").read_text().splitlines()) == 4
+
+    monkeypatch.setattr(cliques, "MOST_MEMBERS", 20)
+    assert main(["predict", run, str(new)]) == 2
+    assert "graph 2 (from 0) has maximal cliques of more than 20 members" in capsys.readouterr().err

@@ -1,23 +1,23 @@
 """Maximal cliques: groups of nodes that all know one another, and that nobody else could join.
 
-A network of people who worked together is made of them: one for every film or paper.
+In a network of people who worked together every film or paper makes a clique of its people.
 """
 
 from __future__ import annotations
 
-import itertools
+from array import array
 
 import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
 
-# A graph of n nodes may have 3^(n/3) of them.
-MOST_CLIQUES = 1_000_000
+# A graph of n nodes may have 3^(n/3) maximal cliques; this many members take less than 2 GB.
+MOST_MEMBERS = 10_000_000
 
 
 class CliqueError(ValueError):
-    """A graph with more than ``MOST_CLIQUES`` maximal cliques."""
+    """A graph whose maximal cliques have more than ``MOST_MEMBERS`` members in all."""
 
 
 def clique_members(edges: Tensor, num_nodes: int) -> Tensor:
@@ -32,14 +32,15 @@ def clique_members(edges: Tensor, num_nodes: int) -> Tensor:
     graph = nx.Graph()
     graph.add_nodes_from(range(num_nodes))
     graph.add_edges_from(edges[:, edges[0] < edges[1]].T.tolist())
-    cliques = list(itertools.islice(nx.find_cliques(graph), MOST_CLIQUES + 1))
-    if len(cliques) > MOST_CLIQUES:
-        raise CliqueError(f"more than {MOST_CLIQUES:,} maximal cliques")
-    size = np.array([len(clique) for clique in cliques], dtype=np.int64)
-    node = np.fromiter(itertools.chain.from_iterable(cliques), dtype=np.int64)
-    of_member = size.repeat(size)
-    order = np.lexsort((of_member, node))
-    return torch.from_numpy(np.stack([node[order], of_member[order]]))
+    member, sizes = array("q"), array("q")
+    for clique in nx.find_cliques(graph):
+        member.extend(clique)
+        sizes.append(len(clique))
+        if len(member) > MOST_MEMBERS:
+            raise CliqueError(f"maximal cliques of more than {MOST_MEMBERS:,} members in all")
+    node, size = np.array(member), np.array(sizes).repeat(sizes)
+    order = np.lexsort((size, node))
+    return torch.from_numpy(np.stack([node[order], size[order]]))
 
 
 def clique_shares(members: Tensor, num_nodes: int, limits: list[int]) -> Tensor:

@@ -162,14 +162,14 @@ class GraphSet:
         counts = self.degree.new_zeros(self.num_graphs)
         counts.index_add_(0, self.graph_of, self.degree)
         edges = torch.split(self.simple_edges, counts.tolist(), dim=1)
-        for graph, (first, size) in enumerate(
-            zip(self.ptr.tolist(), self.size.tolist(), strict=False)
-        ):
+        graphs = zip(self.ptr[:-1].tolist(), self.size.tolist(), edges, strict=True)
+        for graph, (first, size, own) in enumerate(graphs):
             try:
-                found = clique_members(edges[graph] - first, size)
+                found = clique_members(own - first, size)
             except CliqueError as error:
                 raise DataError(
-                    f"{self.name}, graph {graph} has {error}: leave it out, or do without cliques"
+                    f"{self.name}, graph {graph} (from 0) has {error}, too many for the recipe "
+                    "'cliques'"
                 ) from None
             made.append(found + torch.tensor([[first], [0]]))
         return torch.cat(made, dim=1)
@@ -197,7 +197,8 @@ class GraphSet:
         if "simple_edges" in self.__dict__ or 2 * part.num_graphs > self.num_graphs:
             simple = self.simple_edges[:, node[self.simple_edges[0]]]
             part.__dict__["simple_edges"] = position[simple]
-        if "clique_members" in self.__dict__:  # they take longer still
+        # Finding cliques may take minutes: once for all parts.
+        if "clique_members" in self.__dict__:
             node_of, size = self.clique_members[:, node[self.clique_members[0]]]
             part.__dict__["clique_members"] = torch.stack([position[node_of], size])
         return part

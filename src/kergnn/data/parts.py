@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from kergnn.data.bins import bin_limits, bin_names
 from kergnn.data.cliques import clique_shares
 from kergnn.data.colors import Color, Labels, color_features, frequent_colors
 from kergnn.data.columns import column_order, label_positions, standard, standardised
-from kergnn.data.degreebins import bin_names, degree_limits
 from kergnn.data.graphset import DataError, GraphSet
 from kergnn.data.returns import RETURN_STEPS
 from kergnn.data.subtrees import Subtrees, shared_subtrees, subtree_words
@@ -82,7 +82,7 @@ class BinnedDegree:
     @property
     def limits(self) -> list[int]:
         """Where every bin begins."""
-        return degree_limits(self.max_degree)
+        return bin_limits(self.max_degree)
 
     @property
     def names(self) -> list[str]:
@@ -192,25 +192,25 @@ class Cliques:
         chosen = torch.zeros(graphs.num_nodes, dtype=torch.bool)
         chosen[nodes] = True
         node, size = graphs.clique_members
-        made = cls(int(size[chosen[node]].max()) if len(nodes) else 1, (), ())
-        mean, scale = standard(made.shares(graphs)[nodes])
-        return cls(made.max_size, tuple(mean.tolist()), tuple(scale.tolist()))
-
-    @property
-    def limits(self) -> list[int]:
-        """Where every bin of sizes begins; there is no clique of none."""
-        return degree_limits(self.max_size)[1:]
+        max_size = int(size[chosen[node]].max()) if len(nodes) else 1
+        mean, scale = standard(_clique_shares(graphs, max_size)[nodes])
+        return cls(max_size, tuple(mean.tolist()), tuple(scale.tolist()))
 
     @property
     def names(self) -> list[str]:
-        return [f"cliques of {name}" for name in bin_names(self.limits)]
-
-    def shares(self, graphs: GraphSet) -> Tensor:
-        """Return what every node's shares are before they are standardised."""
-        return clique_shares(graphs.clique_members, graphs.num_nodes, self.limits)
+        return [f"cliques of {name}" for name in bin_names(_clique_limits(self.max_size))]
 
     def __call__(self, graphs: GraphSet, unknown: str) -> Tensor:
-        return standardised(self.shares(graphs), self.mean, self.scale)
+        return standardised(_clique_shares(graphs, self.max_size), self.mean, self.scale)
+
+
+def _clique_limits(max_size: int) -> list[int]:
+    """Return where every bin of sizes begins; there is no clique of none."""
+    return bin_limits(max_size)[1:]
+
+
+def _clique_shares(graphs: GraphSet, max_size: int) -> Tensor:
+    return clique_shares(graphs.clique_members, graphs.num_nodes, _clique_limits(max_size))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""Bins of degrees: 0, 1, 2, 3, then two an octave, so that hubs and leaves fit into few columns."""
+"""Bins of sizes: 0, 1, 2, 3, then two an octave, so that hubs and leaves fit into few columns."""
 
 from __future__ import annotations
 
 import math
 
 
-def degree_limits(largest: int) -> list[int]:
-    """Return where the bins of degrees begin, up to that of the largest: two of them an octave."""
+def bin_limits(largest: int) -> list[int]:
+    """Return where the bins begin, up to that of the largest: two of them an octave."""
     limits = [0, 1, 2, 3]
     while limits[-1] <= largest:
         limits.append(math.isqrt(2 ** len(limits) - 1) + 1)  # the root of 2^k, rounded up
