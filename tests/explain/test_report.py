@@ -101,6 +101,11 @@ def test_the_numbers_are_those_of_the_run(report, page, mutag_run, mutag_subject
         assert drops == sorted(drops, reverse=True)
 
 
+def test_the_columns_of_the_features_are_named(page, mutag_subject):
+    names = mutag_subject.run.features.names
+    assert f"A node has 7 features: {', '.join(names)}." in "".join(page.text)
+
+
 def test_the_shown_graphs_are_typical(report, mutag_subject):
     graphs = mutag_subject.graphs
     shown = [int(card.title.split()[1]) for card in report.graphs]

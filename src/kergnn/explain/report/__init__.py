@@ -132,6 +132,7 @@ def _page(
         run=subject.name,
         config=config,
         settings={k: v for k, v in config.to_dict().items() if k not in ("dataset", "splits")},
+        columns=subject.run.features.names,
         data=subject.graphs,
         split=subject.split,
         results=results,
