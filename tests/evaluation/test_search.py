@@ -145,8 +145,9 @@ def test_networks_choose_among_the_features_of_kergnn_and_their_own():
     """Several of KerGNN's, or the one that it has fixed; ``None`` is the default of the set."""
     several = default_space("Chameleon-filtered", "gcn").choices["features"]
     assert several == [None, "attr", "neighbors"]
-    assert default_space("IMDB-BINARY", "gin").choices["features"] == [None, "onehot-degree"]
-    assert default_space("IMDB-BINARY", "kergnn").choices["features"] == ["onehot-degree"]
+    fixed = "onehot-degree+cliques"
+    assert default_space("IMDB-BINARY", "gin").choices["features"] == [None, fixed]
+    assert default_space("IMDB-BINARY", "kergnn").choices["features"] == [fixed]
     assert "onehot-degree" in default_space("IMDB-BINARY", "gckn-unsupervised").choices["features"]
     assert "features" not in default_space("IMDB-BINARY", "wl").choices
     assert "features" not in default_space("MUTAG", "gin").choices
