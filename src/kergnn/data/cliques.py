@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# A graph of n nodes may have 3^(n/3) maximal cliques; this many members take less than 2 GB.
+# A graph of n nodes may have 3^(n/3) maximal cliques, more than any memory holds.
 MOST_MEMBERS = 10_000_000
 
 
