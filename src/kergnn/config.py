@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import json
 import math
@@ -21,6 +20,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+from kergnn._checks import did_you_mean
 
 
 class ConfigError(ValueError):
@@ -221,8 +222,7 @@ def _scalar(text: str) -> Any:
 
 def _known(key: str) -> None:
     if key not in _TYPES:
-        close = difflib.get_close_matches(key, _TYPES, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        hint = did_you_mean(key, _TYPES)
         raise ConfigError(f"unknown key {key!r}{hint}; known are {', '.join(_TYPES)}")
 
 

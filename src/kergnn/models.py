@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from kergnn._checks import check_integer
+from kergnn._checks import check_integer, did_you_mean
 from kergnn.baselines import baseline_names, get_baseline
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import GraphSet, default_recipe
@@ -81,8 +80,7 @@ def model_info(name: str) -> ModelInfo:
             "filters are small trainable graphs, compared with ego-graphs by a kernel",
         )
     if name not in baseline_names():
-        close = difflib.get_close_matches(name.lower(), model_names(), n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
+        hint = did_you_mean(name, model_names())
         raise ConfigError(f"model is {name!r}{hint}: it must be one of {', '.join(model_names())}")
     known = get_baseline(name)
     return ModelInfo(

@@ -62,7 +62,7 @@ def test_a_set_that_is_nowhere_is_told_in_one_line(tmp_path):
     assert "\n" not in message
     assert f"{tmp_path / 'tu' / 'NCI.zip'}" in message
     assert "file:///nowhere/NCI.zip" in message
-    assert "Did you mean NCI1?" in message
+    assert "(did you mean NCI1?)" in message
     assert "KERGNN_DATASETS" in message
 
 

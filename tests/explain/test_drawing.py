@@ -126,6 +126,22 @@ def test_filters_are_drawn_by_layer_and_importance():
     assert "1.3 " not in few
 
 
+def test_names_that_are_too_long_for_a_node_are_numbered_and_told_below():
+    torch.manual_seed(0)
+    model = KerGNN(2, 3, 2, num_layers=1, filter_size=4)
+    (axes,) = draw_filters(model, 0.6, ["cliques of 4 to 5", "degree=3"]).axes
+    *cells, legend = [text.get_text() for text in axes.texts]
+    in_nodes = {
+        cell.removeprefix("\N{MINUS SIGN}") for cell in cells if not cell.startswith(("1.", "L"))
+    }
+    told = legend.replace("\N{NO-BREAK SPACE}", " ").split(",  ")
+    assert in_nodes == {"1", "2"}
+    assert {line[0] for line in told} == in_nodes
+    assert {line[2:] for line in told} == {"cliques of 4 to 5", "degree=3"}
+    (axes,) = draw_filters(model, 0.6, ["C", "attr0"]).axes
+    assert {"C", "attr0"} <= {text.get_text().strip("\N{MINUS SIGN}") for text in axes.texts}
+
+
 def test_drawing_leaves_the_state_of_pyplot_alone():
     import matplotlib.pyplot as plt
 

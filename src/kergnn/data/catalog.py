@@ -10,7 +10,6 @@ as for a user's own folder, which keeps the original names of the classes and un
 
 from __future__ import annotations
 
-import difflib
 import http.client
 import io
 import os
@@ -27,6 +26,7 @@ import numpy as np
 import torch
 from torch_geometric.datasets import Planetoid, TUDataset
 
+from kergnn._checks import did_you_mean
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
 from kergnn.data.motifs import ba_2motifs, hexagons, planted
@@ -176,10 +176,9 @@ def _download(url: str, target: Path, name: str, looked: list[str]) -> None:
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         places = ", ".join([*looked, str(target), url])
-        close = difflib.get_close_matches(name, CATALOG, n=1)
-        hint = f" Did you mean {close[0]}?" if close and name not in CATALOG else ""
+        hint = "" if name in CATALOG else did_you_mean(name, CATALOG)
         raise DataError(
-            f"data set {name} is not available.{hint} Looked for {places} ({reason}). Provide it "
+            f"data set {name} is not available{hint}. Looked for {places} ({reason}). Provide it "
             f"in a mirror directory (--data-mirror or KERGNN_DATASETS) as "
             f"{target.parent.name}/{target.name}"
         ) from None

@@ -19,30 +19,26 @@ A recipe is one or more of these names, joined by ``+``, such as ``label+attr``:
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from kergnn._checks import check_choice
+from kergnn._checks import check_choice, did_you_mean
 from kergnn.data.colors import FEWEST_NODES
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet
+from kergnn.data.labelparts import FrequentColors, OfLabels, OneHotLabels, SubtreeWords
 from kergnn.data.parts import (
     Attributes,
     BinnedDegree,
     Cliques,
     Constant,
     Degree,
-    FrequentColors,
     Neighbors,
-    OfLabels,
     OneHotDegree,
-    OneHotLabels,
     Part,
-    SubtreeWords,
     Walks,
 )
 from kergnn.data.subtrees import Subtrees
@@ -196,11 +192,9 @@ def _part_names(recipe: str) -> list[str]:
     parts = recipe.split("+")
     for part in parts:
         if part not in _PARTS:
-            close = difflib.get_close_matches(part.strip().lower(), RECIPES, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             raise DataError(
-                f"features is {recipe!r}: {part!r} is not one of {', '.join(RECIPES)} "
-                f"({hint}join several by +, without blanks)"
+                f"features is {recipe!r}: {part!r}{did_you_mean(part, RECIPES)} is not one of "
+                f"{', '.join(RECIPES)} (join several by +, without blanks)"
             )
         if parts.count(part) > 1:
             raise DataError(f"features is {recipe!r}: {part!r} is there twice")
