@@ -11,7 +11,7 @@ ROOT = Path(kergnn.__file__).parent
 
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_checks", "_compile", "_denormals", "_threads", "egobuilder", "memory", "versions"},
+    {"_checks", "_compile", "_denormals", "_hints", "_threads", "egobuilder", "memory", "versions"},
     {"egographs", "seedloader"},
     {"kernels"},
     {"engine"},
@@ -66,8 +66,11 @@ def test_every_module_imports_only_from_below():
     assert checked > 10
 
 
-def test_the_package_itself_imports_nothing_heavy():
-    check = "import sys, kergnn; dir(kergnn); print({'torch', 'sklearn'} & set(sys.modules))"
+def test_neither_the_package_itself_nor_the_command_line_imports_anything_heavy():
+    check = (
+        "import sys, kergnn, kergnn.cli; dir(kergnn); "
+        "print({'torch', 'sklearn', 'matplotlib'} & set(sys.modules))"
+    )
     assert subprocess.check_output([sys.executable, "-c", check], text=True).strip() == "set()"
     for name in kergnn.__all__:
         assert getattr(kergnn, name) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -24,13 +23,6 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     if value not in choices:
         allowed = ", ".join(repr(c) for c in choices)
         raise ValueError(f"{name} is {value!r}: it must be one of {allowed}")
-
-
-def did_you_mean(value: str, choices: Iterable[str]) -> str:
-    """Return a hint for the message on an unknown name: the choice most like it, if any is."""
-    known = {choice.lower(): choice for choice in choices}
-    close = difflib.get_close_matches(value.strip().lower(), known, n=1)
-    return f" (did you mean {known[close[0]]}?)" if close else ""
 
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:

@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from kergnn._checks import did_you_mean
+from kergnn._hints import did_you_mean
 
 
 class ConfigError(ValueError):

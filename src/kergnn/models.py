@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from kergnn._checks import check_integer, did_you_mean
+from kergnn._checks import check_integer
+from kergnn._hints import did_you_mean
 from kergnn.baselines import baseline_names, get_baseline
 from kergnn.config import ConfigError, RunConfig
 from kergnn.data import GraphSet, default_recipe

@@ -1,10 +1,13 @@
 import io
+import re
 
 import matplotlib
 import networkx as nx
 import numpy as np
 import pytest
 import torch
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from torch_geometric.data import Data
 
 from kergnn import KerGNN
@@ -126,20 +129,31 @@ def test_filters_are_drawn_by_layer_and_importance():
     assert "1.3 " not in few
 
 
-def test_names_that_are_too_long_for_a_node_are_numbered_and_told_below():
+@pytest.mark.parametrize("columns", [1, 8])
+def test_letters_stand_for_names_that_are_too_long_for_a_node(columns):
     torch.manual_seed(0)
-    model = KerGNN(2, 3, 2, num_layers=1, filter_size=4)
-    (axes,) = draw_filters(model, 0.6, ["cliques of 4 to 5", "degree=3"]).axes
-    *cells, legend = [text.get_text() for text in axes.texts]
-    in_nodes = {
-        cell.removeprefix("\N{MINUS SIGN}") for cell in cells if not cell.startswith(("1.", "L"))
-    }
-    told = legend.replace("\N{NO-BREAK SPACE}", " ").split(",  ")
-    assert in_nodes == {"1", "2"}
-    assert {line[0] for line in told} == in_nodes
-    assert {line[2:] for line in told} == {"cliques of 4 to 5", "degree=3"}
-    (axes,) = draw_filters(model, 0.6, ["C", "attr0"]).axes
-    assert {"C", "attr0"} <= {text.get_text().strip("\N{MINUS SIGN}") for text in axes.texts}
+    model = KerGNN(4, 3, 2, num_layers=1, filter_size=6)
+    names = ["Cl", "cliques of 4 to 5", "cost in $", "price_of_x^2 $"]
+    figure = draw_filters(model, 0.0, names, columns=columns)
+    (axes,) = figure.axes
+    *texts, legend = axes.texts
+    told = dict(line.split(" ", 1) for line in re.split(",  |\n", legend.get_text()))
+    assert sorted(told.values()) == sorted(names[1:])
+    assert sorted(told) == ["a", "b", "c"]
+
+    # The colour of a node is that of the name that its letter stands for.
+    colors, checked = label_colors(names), 0
+    for nodes in (c for c in axes.collections if isinstance(c, PathCollection)):
+        for point, color in zip(nodes.get_offsets(), nodes.get_facecolors(), strict=True):
+            (text,) = [t.get_text() for t in texts if np.allclose(t.get_position(), point)]
+            text = text.removeprefix("\N{MINUS SIGN}")
+            assert to_hex(color) == colors[told.get(text, text)].lower()
+            checked += 1
+    assert checked == 18
+    assert "price_of_x^2 $" in svg(figure)
+    box = legend.get_window_extent()
+    assert figure.bbox.contains(box.x0, box.y0)
+    assert figure.bbox.contains(box.x1, box.y1)
 
 
 def test_drawing_leaves_the_state_of_pyplot_alone():

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch_geometric.datasets import Planetoid, TUDataset
 
-from kergnn._checks import did_you_mean
+from kergnn._hints import did_you_mean
 from kergnn.data.graphset import DataError, GraphSet, Task
 from kergnn.data.jsonl import read_jsonl
 from kergnn.data.motifs import ba_2motifs, hexagons, planted

@@ -25,7 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kergnn._checks import check_choice, did_you_mean
+from kergnn._checks import check_choice
+from kergnn._hints import did_you_mean
 from kergnn.data.colors import FEWEST_NODES
 from kergnn.data.edgefeatures import EdgeNames, edge_features, find_edge_names
 from kergnn.data.graphset import DataError, GraphSet

@@ -38,7 +38,7 @@ _ATOM_COLORS = {
     "H": "#D0D0D0",
 }
 _LETTERS_AN_INCH = 10  # of a title
-_LONGEST_LABEL = 5  # that fits into a node of a filter
+_LONGEST_LABEL = 3  # that fits into a node of a filter
 NEGATIVE, POSITIVE = "#0072B2", "#D55E00"
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#FFFFFF", NEGATIVE])
 _SIGNED = LinearSegmentedColormap.from_list("signed", [NEGATIVE, "#FFFFFF", POSITIVE])
@@ -140,8 +140,8 @@ def draw_filters(
     """Return a picture of all filters, layer by layer, the most important first.
 
     Edges are as wide as their weight, nodes as large as the strength of their attributes, relative
-    to the filter's largest. A label with a minus sign is one that the node counts against. Names
-    that are too long for a node are numbered and told below.
+    to the filter's largest. A label with a minus sign is one that the node counts against. In
+    the place of names that are too long for a node there are letters, which are told below.
 
     Args:
         model: a trained :class:`~kergnn.KerGNN`.
@@ -158,9 +158,7 @@ def draw_filters(
     if most is not None:
         check_integer("most", most, minimum=1)
     counts = [len(graphs) if most is None else min(most, len(graphs)) for graphs in layers]
-    numbers: dict[str, int] | None = None
-    if max(map(len, names or []), default=0) > _LONGEST_LABEL:
-        numbers = {}  # in the order of their appearance
+    letters: dict[str, str] = {}  # of long names, in the order of their appearance
     # One axes for all: an axes for each of many filters takes seconds.
     figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
@@ -171,20 +169,18 @@ def draw_filters(
         for k in range(counts[number]):
             i = k if known is None else known[k].index
             at = np.array([k % columns, top - 0.55 - 1.3 * (k // columns)])
-            _cell(axes, graphs[i], at, colors, numbers)
+            _cell(axes, graphs[i], at, colors, letters)
             caption = f"{number + 1}.{i + 1}  {shape(graphs[i])}"
             if known is not None:
                 drop, contribution = known[k].drop, known[k].contribution
                 caption += f"\ndrop {100 * drop:+.1f} pp, logit {contribution:.2f}"
             axes.text(at[0], at[1] - 0.5, caption, ha="center", va="top", fontsize=6)
         top -= 1.3 * -(-counts[number] // columns) + 0.35
-    if numbers:
-        told = [
-            f"{number} {name}".replace(" ", "\N{NO-BREAK SPACE}")
-            for name, number in numbers.items()
-        ]
-        legend = textwrap.wrap(",  ".join(told), 2 * _LETTERS_AN_INCH * columns)
-        axes.text(-0.45, top + 0.3, "\n".join(legend), va="top", fontsize=7)
+    if letters:
+        told = [f"{letter} {name}" for name, letter in letters.items()]
+        legend = _filled(told, 2 * _LETTERS_AN_INCH * columns)
+        text = "\n".join(legend)
+        axes.text(-0.45, top + 0.3, text, va="top", fontsize=7, parse_math=False)
         top -= 0.1 * len(legend) + 0.1
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(top + 0.3, 0.35), aspect="equal")
     axes.axis("off")
@@ -205,9 +201,9 @@ def _cell(
     graph: nx.Graph,
     at: NDArray[Any],
     colors: dict[str, str],
-    numbers: dict[str, int] | None,
+    letters: dict[str, str],
 ) -> None:
-    """Draw one filter around a point; with ``numbers``, which grow, these stand for labels."""
+    """Draw one filter around a point; ``letters``, which grow, stand for long labels."""
     place = layout(graph)
     if not place:
         axes.text(*at, "no edge", ha="center", va="center", fontsize=7, color="#777777")
@@ -225,11 +221,31 @@ def _cell(
     for node, spot in zip(nodes, spots.values(), strict=True):
         if "label" in node:
             text = node["label"]
-            if numbers is not None:
-                text = str(numbers.setdefault(text, len(numbers) + 1))
+            if len(text) > _LONGEST_LABEL:
+                text = letters.setdefault(text, _letters(len(letters)))
             text = text if node["sign"] > 0 else f"\N{MINUS SIGN}{text}"
             size = 5.5 if len(text) < 3 else 4.5
-            axes.text(*spot, text, ha="center", va="center", fontsize=size, zorder=3)
+            axes.text(
+                *spot, text, ha="center", va="center", fontsize=size, zorder=3, parse_math=False
+            )
+
+
+def _letters(number: int) -> str:
+    """Return a, b, ..., z, aa, ab, ... for 0, 1, ..."""
+    more, last = divmod(number, 26)
+    return (_letters(more - 1) if more else "") + chr(ord("a") + last)
+
+
+def _filled(entries: Sequence[str], width: int) -> list[str]:
+    """Return lines of whole entries, of at most so many letters; a longer entry is cut."""
+    lines: list[str] = []
+    for entry in entries:
+        entry = entry if len(entry) <= width else f"{entry[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+        if lines and len(lines[-1]) + len(entry) + 3 <= width:
+            lines[-1] += f",  {entry}"
+        else:
+            lines.append(entry)
+    return lines
 
 
 def _edges(axes: Any, graph: nx.Graph, place: Any, values: Any) -> None:
