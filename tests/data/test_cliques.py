@@ -52,6 +52,44 @@ def test_memberships_against_every_set_of_nodes(seed):
     assert found.T.tolist() == [list(pair) for pair in listed]
 
 
+def edges_of(graph):
+    made = nx.convert_node_labels_to_integers(graph)
+    return torch.from_numpy(nx.to_numpy_array(made)).nonzero().T, len(made)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        nx.gnp_random_graph(60, 0.1, seed=0),
+        nx.gnp_random_graph(60, 0.5, seed=1),
+        nx.gnp_random_graph(40, 0.8, seed=2),
+        nx.ring_of_cliques(5, 12),
+        nx.star_graph(2000),  # more neighbours than the lists have room for at first
+        nx.complete_graph(700),  # deeper than the recursion of a plain search would go
+        nx.empty_graph(0),
+    ],
+    ids=["sparse", "medium", "dense", "ring", "star", "complete", "empty"],
+)
+def test_memberships_are_those_of_networkx(graph):
+    found = clique_members(*edges_of(graph))
+    listed = sorted((v, len(clique)) for clique in nx.find_cliques(graph) for v in clique)
+    assert found.T.tolist() == [list(pair) for pair in listed]
+
+
+def test_most_cliques_that_a_graph_can_have():
+    """Moon and Moser: n / 3 groups of three that know all but their own group, 3^(n/3) cliques."""
+    node, size = clique_members(*edges_of(nx.complete_multipartite_graph(*[3] * 7)))
+    assert size.unique().tolist() == [7]
+    assert node.bincount().tolist() == [3**6] * 21
+
+
+def test_the_search_is_right_without_numba(monkeypatch, graphs):
+    for name in ("_find", "_neighborhood", "_list_trials"):
+        monkeypatch.setattr(cliques, name, getattr(cliques, name).py_func)
+    test_memberships_by_hand(graphs)
+    test_memberships_are_those_of_networkx(nx.gnp_random_graph(25, 0.5, seed=3))
+
+
 def test_shares_sum_to_the_number_of_cliques(graphs):
     share = clique_shares(graphs.clique_members, graphs.num_nodes, [1, 2, 3])
     assert share[2].tolist() == pytest.approx([0, 1 / 2, 1 / 3])

@@ -5,12 +5,16 @@ In a network of people who worked together every film or paper makes a clique of
 
 from __future__ import annotations
 
-from array import array
+from typing import Any, TypeAlias
 
-import networkx as nx
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from kergnn._compile import compiled
+
+Array: TypeAlias = NDArray[Any]
 
 # A graph of n nodes may have 3^(n/3) maximal cliques, more than any memory holds.
 MOST_MEMBERS = 10_000_000
@@ -29,18 +33,142 @@ def clique_members(edges: Tensor, num_nodes: int) -> Tensor:
         edges: (2, E) both directions of every edge, once, without loops.
         num_nodes: number of nodes.
     """
-    graph = nx.Graph()
-    graph.add_nodes_from(range(num_nodes))
-    graph.add_edges_from(edges[:, edges[0] < edges[1]].T.tolist())
-    member, sizes = array("q"), array("q")
-    for clique in nx.find_cliques(graph):
-        member.extend(clique)
-        sizes.append(len(clique))
-        if len(member) > MOST_MEMBERS:
-            raise CliqueError(f"maximal cliques of more than {MOST_MEMBERS:,} members in all")
-    node, size = np.array(member), np.array(sizes).repeat(sizes)
-    order = np.lexsort((size, node))
-    return torch.from_numpy(np.stack([node[order], size[order]]))
+    source, target = edges.numpy()
+    neighbor = target[np.argsort(source, kind="stable")]
+    degree = np.bincount(source, minlength=num_nodes)
+    indptr = np.concatenate([[0], np.cumsum(degree)])
+    # By degree, so that few neighbours come later: at most sqrt(2 E), whatever the largest degree.
+    order = np.argsort(degree, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(num_nodes)
+    node, size = _find(indptr, neighbor, rank, MOST_MEMBERS)
+    if len(node) > MOST_MEMBERS:
+        raise CliqueError(f"maximal cliques of more than {MOST_MEMBERS:,} members in all")
+    by_node = np.lexsort((size, node))
+    return torch.from_numpy(np.stack([node[by_node], size[by_node]]))
+
+
+@compiled
+def _find(indptr: Array, neighbor: Array, rank: Array, most: int) -> tuple[Array, Array]:
+    """List the maximal cliques, those whose first node by ``rank`` is v for every v in turn.
+
+    The algorithm of Bron and Kerbosch with the pivots of Tomita, Tanaka and Takahashi (2006),
+    without recursion. Neighbours of v are numbered from 0, those that come later by rank first;
+    only these can be in a clique whose first node is v. It stops beyond ``most`` members.
+
+    Returns:
+        The node and the size of the clique of every membership.
+    """
+    node, size = np.empty(1024, dtype=np.int64), np.empty(1024, dtype=np.int64)
+    stack, count = np.empty(1024, dtype=np.int64), 0
+    number = np.full(len(rank), -1, dtype=np.int64)
+    for v in range(len(rank)):
+        local, knows = _neighborhood(indptr, neighbor, rank, number, v)
+        num_later = len(knows)
+
+        # A level of the search has three lists on the stack: nodes that know the whole clique and
+        # must not join it, since what they lead to is listed; nodes that may join; and those of
+        # the latter that are still to be tried. Where each begins, and where the last ends:
+        banned = np.zeros(num_later + 1, dtype=np.int64)
+        free, trial, end = banned.copy(), banned.copy(), banned.copy()
+        if len(stack) < 2 * len(local):
+            stack = np.empty(2 * len(local), dtype=np.int64)
+        free[0], trial[0] = len(local) - num_later, len(local)
+        stack[: free[0]] = np.arange(num_later, len(local))
+        stack[free[0] : trial[0]] = np.arange(num_later)
+        clique = np.empty(num_later + 1, dtype=np.int64)
+        clique[0] = v
+        level, entered = 0, True
+        while level >= 0:
+            if entered:
+                entered = False
+                end[level] = trial[level]
+                if trial[level] == banned[level]:  # nobody else knows all of them
+                    length = level + 1
+                    if count + length > len(node):
+                        node = np.concatenate((node, np.empty(count + length, dtype=np.int64)))
+                        size = np.concatenate((size, np.empty(count + length, dtype=np.int64)))
+                    node[count : count + length] = clique[:length]
+                    size[count : count + length] = length
+                    count += length
+                    if count > most:
+                        return node[:count], size[:count]
+                else:
+                    end[level] = _list_trials(stack, banned[level], free[level], end[level], knows)
+            if end[level] == trial[level]:
+                level -= 1
+                continue
+            end[level] -= 1
+            chosen = stack[end[level]]
+            top = end[level]
+            if len(stack) < top + 2 * (trial[level] - banned[level]):
+                stack = np.concatenate((stack, np.empty_like(stack)))
+            banned[level + 1] = top
+            for i in range(banned[level], free[level]):
+                if knows[chosen, stack[i]]:
+                    stack[top] = stack[i]
+                    top += 1
+            free[level + 1] = top
+            place = free[level]
+            for i in range(free[level], trial[level]):
+                if knows[chosen, stack[i]]:
+                    stack[top] = stack[i]
+                    top += 1
+                elif stack[i] == chosen:
+                    place = i
+            trial[level + 1] = top
+            stack[place] = stack[free[level]]
+            stack[free[level]] = chosen
+            free[level] += 1
+            level += 1
+            clique[level] = local[chosen]
+            entered = True
+    return node[:count], size[:count]
+
+
+@compiled
+def _neighborhood(
+    indptr: Array, neighbor: Array, rank: Array, number: Array, v: int
+) -> tuple[Array, Array]:
+    """Return the neighbours of v, later ones first, and whom each later one knows of them.
+
+    ``number`` is -1 everywhere, before and after.
+    """
+    near = neighbor[indptr[v] : indptr[v + 1]]
+    later = near[rank[near] > rank[v]]
+    local = np.concatenate((later, near[rank[near] < rank[v]]))
+    number[local] = np.arange(len(local))
+    knows = np.zeros((len(later), len(local)), dtype=np.bool_)
+    for i in range(len(later)):
+        for other in neighbor[indptr[later[i]] : indptr[later[i] + 1]]:
+            if number[other] >= 0:
+                knows[i, number[other]] = True
+    number[local] = -1
+    return local, knows
+
+
+@compiled
+def _list_trials(stack: Array, banned: int, free: int, trial: int, knows: Array) -> int:
+    """Put those who are to be tried on the stack, from ``trial`` on, and return where they end.
+
+    They are the ones who do not know the pivot: a maximal clique has it, or one of them. The
+    pivot is who knows most of those who may join.
+    """
+    present = stack[banned:trial]
+    knowing = np.zeros(knows.shape[1], dtype=np.int64)
+    for w in stack[free:trial]:
+        for u in present:
+            knowing[u] += knows[w, u]
+    pivot = present[0]
+    for u in present:
+        if knowing[u] > knowing[pivot]:
+            pivot = u
+    end = trial
+    for w in stack[free:trial]:
+        if not knows[w, pivot]:
+            stack[end] = w
+            end += 1
+    return end
 
 
 def clique_shares(members: Tensor, num_nodes: int, limits: list[int]) -> Tensor:
