@@ -64,7 +64,7 @@ def edges_of(graph):
         nx.gnp_random_graph(60, 0.5, seed=1),
         nx.gnp_random_graph(40, 0.8, seed=2),
         nx.ring_of_cliques(5, 12),
-        nx.star_graph(2000),  # more neighbours than the lists have room for at first
+        nx.star_graph(2000),
         nx.complete_graph(700),  # deeper than the recursion of a plain search would go
         nx.empty_graph(0),
     ],
@@ -83,9 +83,20 @@ def test_most_cliques_that_a_graph_can_have():
     assert node.bincount().tolist() == [3**6] * 21
 
 
-def test_the_search_is_right_without_numba(monkeypatch, graphs):
-    for name in ("_find", "_neighborhood", "_list_trials"):
-        monkeypatch.setattr(cliques, name, getattr(cliques, name).py_func)
+@pytest.fixture
+def plain(monkeypatch):
+    """The search as plain Python, which looks at the bounds of its lists."""
+    for name in ("_find", "_neighborhood", "_put_trials"):
+        monkeypatch.setattr(cliques, name, getattr(cliques, name).__wrapped__)
+    monkeypatch.setattr(cliques, "_ROOM", 1)
+
+
+@pytest.mark.parametrize("parts", [(12, 12), (2, 2, 9, 9), (3, 3, 3), (1, 20)])
+def test_lists_grow_within_their_bounds(plain, parts):
+    test_memberships_are_those_of_networkx(nx.complete_multipartite_graph(*parts))
+
+
+def test_the_search_is_right_without_numba(plain, graphs):
     test_memberships_by_hand(graphs)
     test_memberships_are_those_of_networkx(nx.gnp_random_graph(25, 0.5, seed=3))
 

@@ -18,6 +18,8 @@ Array: TypeAlias = NDArray[Any]
 
 # A graph of n nodes may have 3^(n/3) maximal cliques, more than any memory holds.
 MOST_MEMBERS = 10_000_000
+# Room of the lists at first; they grow.
+_ROOM = 1024
 
 
 class CliqueError(ValueError):
@@ -34,14 +36,15 @@ def clique_members(edges: Tensor, num_nodes: int) -> Tensor:
         num_nodes: number of nodes.
     """
     source, target = edges.numpy()
-    neighbor = target[np.argsort(source, kind="stable")]
     degree = np.bincount(source, minlength=num_nodes)
     indptr = np.concatenate([[0], np.cumsum(degree)])
-    # By degree, so that few neighbours come later: at most sqrt(2 E), whatever the largest degree.
+    # By degree, so that few neighbours come later: at most sqrt(E), whatever the largest degree.
     order = np.argsort(degree, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(num_nodes)
-    node, size = _find(indptr, neighbor, rank, MOST_MEMBERS)
+    neighbor = target[np.lexsort((rank[target], source))]
+    earlier = np.bincount(source[rank[target] < rank[source]], minlength=num_nodes)
+    node, size = _find(indptr, indptr[:-1] + earlier, neighbor, MOST_MEMBERS)
     if len(node) > MOST_MEMBERS:
         raise CliqueError(f"maximal cliques of more than {MOST_MEMBERS:,} members in all")
     by_node = np.lexsort((size, node))
@@ -49,21 +52,27 @@ def clique_members(edges: Tensor, num_nodes: int) -> Tensor:
 
 
 @compiled
-def _find(indptr: Array, neighbor: Array, rank: Array, most: int) -> tuple[Array, Array]:
-    """List the maximal cliques, those whose first node by ``rank`` is v for every v in turn.
+def _find(indptr: Array, start: Array, neighbor: Array, most: int) -> tuple[Array, Array]:
+    """List the maximal cliques, those whose first node by rank is v for every v in turn.
 
     The algorithm of Bron and Kerbosch with the pivots of Tomita, Tanaka and Takahashi (2006),
     without recursion. Neighbours of v are numbered from 0, those that come later by rank first;
     only these can be in a clique whose first node is v. It stops beyond ``most`` members.
 
+    Args:
+        indptr: (N + 1,) where the neighbours of every node begin.
+        start: (N,) where those begin that come later than the node.
+        neighbor: (E,) the neighbours, sorted by rank.
+        most: number of members.
+
     Returns:
         The node and the size of the clique of every membership.
     """
-    node, size = np.empty(1024, dtype=np.int64), np.empty(1024, dtype=np.int64)
-    stack, count = np.empty(1024, dtype=np.int64), 0
-    number = np.full(len(rank), -1, dtype=np.int64)
-    for v in range(len(rank)):
-        local, knows = _neighborhood(indptr, neighbor, rank, number, v)
+    node, size = np.empty(_ROOM, dtype=np.int64), np.empty(_ROOM, dtype=np.int64)
+    stack, count = np.empty(_ROOM, dtype=np.int64), 0
+    number = np.full(len(start), -1, dtype=np.int64)
+    for v in range(len(start)):
+        local, knows = _neighborhood(indptr, start, neighbor, number, v)
         num_later = len(knows)
 
         # A level of the search has three lists on the stack: nodes that know the whole clique and
@@ -94,7 +103,7 @@ def _find(indptr: Array, neighbor: Array, rank: Array, most: int) -> tuple[Array
                     if count > most:
                         return node[:count], size[:count]
                 else:
-                    end[level] = _list_trials(stack, banned[level], free[level], end[level], knows)
+                    end[level] = _put_trials(stack, banned[level], free[level], trial[level], knows)
             if end[level] == trial[level]:
                 level -= 1
                 continue
@@ -128,27 +137,30 @@ def _find(indptr: Array, neighbor: Array, rank: Array, most: int) -> tuple[Array
 
 @compiled
 def _neighborhood(
-    indptr: Array, neighbor: Array, rank: Array, number: Array, v: int
+    indptr: Array, start: Array, neighbor: Array, number: Array, v: int
 ) -> tuple[Array, Array]:
     """Return the neighbours of v, later ones first, and whom each later one knows of them.
 
-    ``number`` is -1 everywhere, before and after.
+    ``number`` is -1 everywhere, before and after. Every edge among the neighbours is met at its
+    earlier end, so that nobody walks through all neighbours of a hub.
     """
-    near = neighbor[indptr[v] : indptr[v + 1]]
-    later = near[rank[near] > rank[v]]
-    local = np.concatenate((later, near[rank[near] < rank[v]]))
+    later = neighbor[start[v] : indptr[v + 1]]
+    local = np.concatenate((later, neighbor[indptr[v] : start[v]]))
     number[local] = np.arange(len(local))
     knows = np.zeros((len(later), len(local)), dtype=np.bool_)
-    for i in range(len(later)):
-        for other in neighbor[indptr[later[i]] : indptr[later[i] + 1]]:
-            if number[other] >= 0:
-                knows[i, number[other]] = True
+    for i in range(len(local)):
+        for other in neighbor[start[local[i]] : indptr[local[i] + 1]]:
+            j = number[other]
+            if 0 <= j < len(later):
+                knows[j, i] = True
+                if i < len(later):
+                    knows[i, j] = True
     number[local] = -1
     return local, knows
 
 
 @compiled
-def _list_trials(stack: Array, banned: int, free: int, trial: int, knows: Array) -> int:
+def _put_trials(stack: Array, banned: int, free: int, trial: int, knows: Array) -> int:
     """Put those who are to be tried on the stack, from ``trial`` on, and return where they end.
 
     They are the ones who do not know the pivot: a maximal clique has it, or one of them. The

@@ -197,7 +197,7 @@ class GraphSet:
         if "simple_edges" in self.__dict__ or 2 * part.num_graphs > self.num_graphs:
             simple = self.simple_edges[:, node[self.simple_edges[0]]]
             part.__dict__["simple_edges"] = position[simple]
-        # Finding the cliques of a large set takes many seconds: once for all parts.
+        # Finding the cliques of a large set takes seconds: once for all parts.
         if "clique_members" in self.__dict__:
             node_of, size = self.clique_members[:, node[self.clique_members[0]]]
             part.__dict__["clique_members"] = torch.stack([position[node_of], size])
