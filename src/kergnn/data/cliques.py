@@ -63,7 +63,7 @@ def _find(indptr: Array, start: Array, neighbor: Array, most: int) -> tuple[Arra
         indptr: (N + 1,) where the neighbours of every node begin.
         start: (N,) where those begin that come later than the node.
         neighbor: (E,) the neighbours, sorted by rank.
-        most: number of members.
+        most: largest number of members that is not refused.
 
     Returns:
         The node and the size of the clique of every membership.
