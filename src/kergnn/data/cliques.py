@@ -80,8 +80,7 @@ def _find(indptr: Array, start: Array, neighbor: Array, most: int) -> tuple[Arra
         # the latter that are still to be tried. Where each begins, and where the last ends:
         banned = np.zeros(num_later + 1, dtype=np.int64)
         free, trial, end = banned.copy(), banned.copy(), banned.copy()
-        if len(stack) < 2 * len(local):
-            stack = np.empty(2 * len(local), dtype=np.int64)
+        stack = _with_room(stack, 2 * len(local))
         free[0], trial[0] = len(local) - num_later, len(local)
         stack[: free[0]] = np.arange(num_later, len(local))
         stack[free[0] : trial[0]] = np.arange(num_later)
@@ -93,13 +92,10 @@ def _find(indptr: Array, start: Array, neighbor: Array, most: int) -> tuple[Arra
                 entered = False
                 end[level] = trial[level]
                 if trial[level] == banned[level]:  # nobody else knows all of them
-                    length = level + 1
-                    if count + length > len(node):
-                        node = np.concatenate((node, np.empty(count + length, dtype=np.int64)))
-                        size = np.concatenate((size, np.empty(count + length, dtype=np.int64)))
-                    node[count : count + length] = clique[:length]
-                    size[count : count + length] = length
-                    count += length
+                    before, count = count, count + level + 1
+                    node, size = _with_room(node, count), _with_room(size, count)
+                    node[before:count] = clique[: level + 1]
+                    size[before:count] = level + 1
                     if count > most:
                         return node[:count], size[:count]
                 else:
@@ -108,31 +104,47 @@ def _find(indptr: Array, start: Array, neighbor: Array, most: int) -> tuple[Arra
                 level -= 1
                 continue
             end[level] -= 1
+            stack = _with_room(stack, end[level] + 2 * (trial[level] - banned[level]))
             chosen = stack[end[level]]
-            top = end[level]
-            if len(stack) < top + 2 * (trial[level] - banned[level]):
-                stack = np.concatenate((stack, np.empty_like(stack)))
-            banned[level + 1] = top
-            for i in range(banned[level], free[level]):
-                if knows[chosen, stack[i]]:
-                    stack[top] = stack[i]
-                    top += 1
-            free[level + 1] = top
-            place = free[level]
-            for i in range(free[level], trial[level]):
-                if knows[chosen, stack[i]]:
-                    stack[top] = stack[i]
-                    top += 1
-                elif stack[i] == chosen:
-                    place = i
-            trial[level + 1] = top
-            stack[place] = stack[free[level]]
-            stack[free[level]] = chosen
-            free[level] += 1
+            _open_level(stack, banned, free, trial, level, end[level], knows)
             level += 1
             clique[level] = local[chosen]
             entered = True
     return node[:count], size[:count]
+
+
+@compiled
+def _with_room(array: Array, length: int) -> Array:
+    """Return the array, or a copy that is at least twice as long, if it is shorter than that."""
+    if length <= len(array):
+        return array
+    return np.concatenate((array, np.empty(length, dtype=np.int64)))
+
+
+@compiled
+def _open_level(
+    stack: Array, banned: Array, free: Array, trial: Array, level: int, top: int, knows: Array
+) -> None:
+    """Put the lists of the next level on the stack: who of this level knows the chosen one.
+
+    The chosen one, who is at ``top``, joins the clique, and must not join at this level any more.
+    """
+    chosen, place = stack[top], free[level]
+    banned[level + 1] = top
+    for i in range(banned[level], free[level]):
+        if knows[chosen, stack[i]]:
+            stack[top] = stack[i]
+            top += 1
+    free[level + 1] = top
+    for i in range(free[level], trial[level]):
+        if knows[chosen, stack[i]]:
+            stack[top] = stack[i]
+            top += 1
+        elif stack[i] == chosen:
+            place = i
+    trial[level + 1] = top
+    stack[place], stack[free[level]] = stack[free[level]], chosen
+    free[level] += 1
 
 
 @compiled

@@ -12,19 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kergnn.engine.lanes import (
-    bare,
-    constant,
-    copysign,
-    inline,
-    load,
-    log2,
-    magnitude,
-    spread,
-    sqrt,
-    store,
-    zeros,
-)
+from kergnn.engine.functions import copysign, log2, magnitude, sqrt
+from kergnn.engine.lanes import bare, constant, inline, load, spread, store, zeros
 from kergnn.engine.members import Array
 
 SIZE, ROOT, LOG = 1, 2, 3
