@@ -45,6 +45,18 @@ def folds_of(result: Result, store: ResultStore, made_on: str) -> list[int]:
     return found
 
 
+def known(out: Path) -> dict[str, Any]:
+    """Return what was found before, in this process or another."""
+    return json.loads(out.read_text()) if out.is_file() else {}
+
+
+def of_evaluation(records: dict[str, Any], name: str, key: str) -> dict[str, Any]:
+    """Return the folds of an evaluation in the records; those of an older one are dropped."""
+    if records.get(name, {}).get("evaluation") != key:
+        records[name] = {"evaluation": key, "folds": {}}
+    return records[name]["folds"]
+
+
 def again(result: Result, fold: int, store: ResultStore, mirror: Path | None) -> dict[str, Any]:
     """Train run 0 of a fold again; returns what was found."""
     found = reproduce(store, result.dataset, result.model, fold, 0, mirror)
@@ -59,23 +71,18 @@ def again(result: Result, fold: int, store: ResultStore, mirror: Path | None) ->
 if __name__ == "__main__":
     arguments = parser.parse_args()
     store, out = ResultStore(arguments.store), arguments.out
-    records = json.loads(out.read_text()) if out.is_file() else {}
     for number, result in enumerate(stored_results(store)):
         if arguments.models and result.model not in arguments.models:
             continue
         folds = folds_of(result, store, arguments.made_on)
         name, key = f"{result.dataset}, {result.model}", result.record["key"]
-        record = records.get(name, {})
-        if record.get("evaluation") != key:
-            record = {"evaluation": key, "folds": {}}
         first = number * 7 % max(len(folds), 1)
-        missing = [
-            fold for fold in folds[first:] + folds[:first] if str(fold) not in record["folds"]
-        ]
-        there = len(folds) - len(missing)
-        for fold in missing[: max(arguments.folds - there, 0)]:
+        there = of_evaluation(known(out), name, key)
+        missing = [fold for fold in folds[first:] + folds[:first] if str(fold) not in there]
+        for fold in missing[: max(arguments.folds - len(folds) + len(missing), 0)]:
             found = again(result, fold, store, arguments.data_mirror)
-            record["folds"][str(fold)] = {"made_on": arguments.made_on, **found}
-            records[name] = record
+            records = known(out)
+            there = of_evaluation(records, name, key)
+            there[str(fold)] = {"made_on": arguments.made_on, **found}
             write_atomic(out, f"{json.dumps(records, indent=1, sort_keys=True)}\n".encode())
             print(f"{name}, fold {fold}: {'equal' if found['equal'] else 'NOT EQUAL'}", flush=True)
