@@ -5,6 +5,8 @@
 
        cc -shared -fPIC -o /tmp/intel.so benchmarks/intel.c
        LD_PRELOAD=/tmp/intel.so kergnn reproduce NCI1
+
+   The eigenvectors of Geom-GCN come from OpenBLAS, which is told by OPENBLAS_CORETYPE=SKYLAKEX.
 */
 int mkl_serv_intel_cpu(void) { return 1; }
 int mkl_serv_intel_cpu_true(void) { return 1; }

@@ -8,7 +8,8 @@ whose record names this kind of processor, or none. Those of an Intel processor 
 that have its instructions too, where MKL takes the same code (``intel.c``)::
 
     cc -shared -fPIC -o /tmp/intel.so benchmarks/intel.c
-    LD_PRELOAD=/tmp/intel.so python benchmarks/reproduce.py --made-on "Intel(R) Xeon(R) Processor"
+    export LD_PRELOAD=/tmp/intel.so OPENBLAS_CORETYPE=SKYLAKEX
+    python benchmarks/reproduce.py --made-on "Intel(R) Xeon(R) Processor"
 
 Results go to ``results/reproduced.json``, training after training; what is there is not run again.
 """
