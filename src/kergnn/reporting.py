@@ -41,11 +41,11 @@ def reporting(quiet: bool) -> Iterator[Reporter]:
 def _plain(console: Console) -> Any:
     def epoch(config: RunConfig, state: TrainingState) -> None:
         if state.epoch % _LINE_EVERY == 0 or state.epoch in (1, config.epochs):
-            left = (config.epochs - state.epoch) * state.history[-1]["seconds"]
-            console.print(
-                f"epoch {state.epoch}/{config.epochs}  {_figures(config, state)}  "
-                f"at most {left:.0f} s left"
-            )
+            left = ""
+            if len(state.history) > 1:  # the first epoch may have waited for the compiler
+                seconds = (config.epochs - state.epoch) * state.history[-1]["seconds"]
+                left = f"  at most {seconds:.0f} s left"
+            console.print(f"epoch {state.epoch}/{config.epochs}  {_figures(config, state)}{left}")
 
     return epoch
 

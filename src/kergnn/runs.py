@@ -19,6 +19,7 @@ Every file is written under another name, synced and renamed. Nothing is pickled
 from __future__ import annotations
 
 import json
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -199,13 +200,20 @@ def _train(
     for leftover in (p for name in RUN_FILES for p in out.glob(f".{name}.*")):
         leftover.unlink()  # of a write that was killed
     report.message(
-        f"{graphs.name}: {graphs.num_graphs} graphs, {graphs.num_nodes} nodes, "
+        f"{graphs.name}: {graphs.num_graphs} graph{'s' if graphs.num_graphs > 1 else ''}, "
+        f"{graphs.num_nodes} nodes, "
         f"{graphs.num_classes} classes; features {config.features} ({len(features.names)})"
     )
     report.message(
         f"split {split.name}: {len(split.train)} {graphs.task}s for training, "
         f"{len(split.validation)} for validation, {len(split.test)} for the test"
     )
+    for name, count in zip(graphs.class_names, graphs.y[graphs.y >= 0].bincount(), strict=False):
+        if count < 3:
+            report.message(
+                f"class {name} has {count} {graphs.task}{'s' if count > 1 else ''}: too few for "
+                "training, validation and test"
+            )
     most = config.max_nodes
     full = 0 if ego is None or most is None else int(torch.eq(ego.size, most).sum())
     if full:
@@ -258,14 +266,14 @@ def _finish(
     """Look at the test part, once, and write what remains of the run."""
     state = trainer.state
     probabilities = predict_probabilities(trainer.model, batches, split.test)
-    seconds = sorted(row["seconds"] for row in state.history)
+    seconds = [row["seconds"] for row in state.history]
     results = {
         "test": metrics(probabilities, graphs.y[split.test]),
         "validation": state.best_figures,
         "metric": config.metric,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
-        "seconds_per_epoch": seconds[len(seconds) // 2],
+        "seconds_per_epoch": statistics.median_low(seconds),  # the first one may have compiled
         "seconds": sum(seconds),
     }
     write_atomic(out / "metrics.csv", metrics_table(state.history).encode())

@@ -50,7 +50,11 @@ def write_graphs(path, count=30, **changes):
 def test_train_leaves_a_whole_run_and_predict_uses_it(capsys, tmp_path):
     assert main(["train", "MUTAG", *SMALL, "--out", "run"]) == 0
     out = capsys.readouterr().out
-    assert "epoch 3/3" in out
+    first, last = (line for line in out.splitlines() if line.startswith("epoch "))
+    assert first.startswith("epoch 1/3")
+    assert "left" not in first  # it may have waited for the compiler
+    assert last.startswith("epoch 3/3")
+    assert last.endswith("at most 0 s left")
     assert "test accuracy" in out
     run = tmp_path / "run"
     assert sorted(p.name for p in run.iterdir()) == [
@@ -117,6 +121,22 @@ def test_train_with_what_was_selected_says_what_its_test_is_worth(capsys, tmp_pa
     assert "no selected configuration is shipped for kergnn on Mutagenicity" in message
     message = error_of(capsys, "train", "MUTAG", *few, "--set", "model=gin")
     assert "no selected configuration is shipped for gin on MUTAG" in message
+
+
+def test_a_class_of_too_few_graphs_is_told_of(capsys, tmp_path):
+    """A mistyped class is one of its own: it must not pass in silence."""
+    path = write_graphs(tmp_path / "mine.jsonl")
+    with path.open("a") as file:
+        file.write(json.dumps({"nodes": ["C"] * 3, "edges": [[0, 1]], "label": "rnig"}) + "\n")
+    assert main(["train", "mine.jsonl", *SMALL]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if "too few" in line]
+    assert told == ["class rnig has 1 graph: too few for training, validation and test"]
+
+
+def test_bench_asks_for_a_place_to_write_before_it_measures(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    message = error_of(capsys, "bench", "--quick", "--out", "results")
+    assert message == "kergnn: results: no permission to write there"
 
 
 @pytest.mark.filterwarnings("default:.*which the model does not know")

@@ -178,7 +178,7 @@ def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
         (["MUTAG", "--grid", "missing.toml"], "missing.toml: no such file or folder"),
         (["MUTAG", "--model", "nothing"], "model is 'nothing'"),
         (["MUTAG", "--executor", "magic"], "executor is 'magic'"),
-        (["MUTAG", "--workers", "0"], "workers is 0"),
+        (["MUTAG", "--workers", "0"], "workers is 0: it must be at least 1"),
         (["MUTAG", "--folds", "11"], "folds is 11"),
         (["MUTAG", "--set", "epoch=3"], "unknown key 'epoch'"),
         (["MUTAG", "--epochs", "0"], "epochs is 0"),

@@ -99,7 +99,7 @@ def run_bench(
             "epoch": {},
         }
         for num_layers in layers:
-            progress(f"{dataset}: epochs of {num_layers} layers")
+            progress(f"{dataset}: epochs of {num_layers} layer{'s' if num_layers > 1 else ''}")
             names = [*epoch_names(num_layers), *models]
             epochs = {name: make_epoch(name, num_layers, graphs) for name in names}
             times = take_turns(epochs, repeats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,10 @@ def bench(
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Rounds of turns.")] = 5,
     quick: Annotated[
-        bool, typer.Option("--quick", help="About a minute: MUTAG, 2 rounds, no memory.")
+        bool,
+        typer.Option(
+            "--quick", help="About a minute: MUTAG, 2 rounds (too few to trust a ratio), no memory."
+        ),
     ] = False,
     out: Annotated[Path, typer.Option(help="Where the record and the plot go.")] = Path(
         "results/bench"
@@ -54,6 +58,9 @@ def bench(
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 120 + 18 * len(models or ())
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):  # before hours of measuring
+        raise ConfigError(f"{out}: no permission to write there")
     path = out / "bench.json"
     before = read_json(path) if add and path.is_file() else None
 

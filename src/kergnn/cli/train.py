@@ -76,7 +76,10 @@ def train(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Run directory; by default runs/NAME.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Run directory; by default runs/NAME, or runs/NAME-2 after it."),
+    ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run.")] = None,
     data_mirror: Annotated[Path | None, typer.Option(help="Copies of the public sets.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
@@ -120,7 +123,9 @@ def train(
         own = {"threads": threads, "out": out, "force": force}
         extra += [name for name, value in own.items() if value]
         if extra:
-            raise ConfigError(f"--resume goes on with a run as it is: {extra[0]} is fixed")
+            raise ConfigError(
+                f"--resume goes on with a run as it is: {extra[0]} is fixed, leave it out"
+            )
         directory = resume
     else:
         given |= dict(map(parse_assignment, set_ or []))

@@ -112,7 +112,7 @@ def _check(x: Tensor, ego: EgoGraphs, adjacency: Tensor, attributes: Tensor) -> 
         )
     if not x.dtype == adjacency.dtype == attributes.dtype:
         raise ValueError(
-            f"x, adjacency and attributes are {x.dtype}, {adjacency.dtype} and "
+            f"x is {x.dtype}, adjacency and attributes of the filters are {adjacency.dtype} and "
             f"{attributes.dtype}: they must have one type"
         )
 

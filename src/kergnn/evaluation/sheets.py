@@ -35,7 +35,11 @@ def _text(sheets: Sequence[Sheet]) -> str:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        note = ["", "* the best of its column"] if sheet.bold else []
+        note = (
+            ["", "* the best of its column, of one network or kernel and all folds"]
+            if sheet.bold
+            else []
+        )
         parts.append("\n".join([sheet.title, "", *texts, *note]))
     return "\n\n".join(parts) + "\n"
 

@@ -8,7 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from kergnn.data import NUM_SPLITS
 from kergnn.evaluation.results import (
@@ -124,8 +126,11 @@ def _features(record: Record) -> str:
 
 
 def _time(record: Record) -> str:
-    """Tell how long all trainings took together."""
-    minutes = record["measured"]["seconds_of_all_trainings"] / 60
+    """Tell how long all trainings took together; nothing where no fold was finished."""
+    seconds = record["measured"].get("seconds_of_all_trainings")
+    if seconds is None:
+        return ""
+    minutes = seconds / 60
     return f"{minutes / 60:.1f} h" if minutes >= 60 else f"{minutes:.0f} min"
 
 
@@ -191,19 +196,33 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
     columns = min(3, len(datasets))
     rows = -(-len(datasets) // columns)
     figure = Figure(figsize=(3.6 * columns, 3 * rows), layout="constrained")
+    shown: dict[str, ErrorbarContainer] = {}
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, dataset in zip(grid.flat, datasets, strict=False):
         for result in (r for r in timed if r.dataset == dataset):
-            colour = f"C{models.index(result.model) % 10}"
+            number = models.index(result.model)
             seconds = _measured(result)["seconds_per_epoch"]
             mean, std = 100 * (result.mean or 0), 100 * (result.std or 0)
-            axes.errorbar(seconds, mean, yerr=std, marker="o", capsize=3, color=colour)
-            axes.annotate(result.model, (seconds, mean), xytext=(6, 4), textcoords="offset points")
+            shown[result.model] = axes.errorbar(
+                seconds,
+                mean,
+                yerr=std,
+                marker="os^Dv"[number // 10 % 5],
+                capsize=3,
+                color=f"C{number % 10}",
+                linestyle="none",
+            )
         axes.set(title=dataset, xlabel="seconds an epoch", ylabel="test accuracy in %")
         axes.set_xscale("log")
         axes.margins(x=0.3)
+        first, last = axes.get_xlim()
+        wide = LogLocator(subs=(1,) if last > 100 * first else (1, 3))
+        axes.xaxis.set_major_locator(wide if last > 10 * first else MaxNLocator(4))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     for axes in grid.flat[len(datasets) :]:
         axes.axis("off")
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=2 * columns)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()

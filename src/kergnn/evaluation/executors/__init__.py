@@ -39,9 +39,9 @@ def make_executor(
     if limits and name != "processes":
         raise ConfigError(f"executor is {name!r}: limits of a trial need 'processes'")
     if name == "serial":
-        if workers != 1:
+        if workers > 1:
             raise ConfigError(f"workers is {workers}: with executor 'serial' it must be 1")
-        return SerialExecutor(1, mirror, threads)
+        return SerialExecutor(workers, mirror, threads)
     if name == "processes":
         return ProcessExecutor(workers, mirror, threads, limits)
     if name == "ray":
