@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from matplotlib.container import ErrorbarContainer
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
@@ -194,16 +194,16 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
     if not datasets:
         return None
     columns = min(3, len(datasets))
-    rows = -(-len(datasets) // columns)
-    figure = Figure(figsize=(3.6 * columns, 3 * rows), layout="constrained")
-    shown: dict[str, ErrorbarContainer] = {}
+    rows, legend_rows = -(-len(datasets) // columns), -(-len(models) // (2 * columns))
+    figure = Figure(figsize=(3.6 * columns, 3 * rows + 0.25 * legend_rows), layout="constrained")
+    points: dict[str, Artist] = {}
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, dataset in zip(grid.flat, datasets, strict=False):
         for result in (r for r in timed if r.dataset == dataset):
             number = models.index(result.model)
             seconds = _measured(result)["seconds_per_epoch"]
             mean, std = 100 * (result.mean or 0), 100 * (result.std or 0)
-            shown[result.model] = axes.errorbar(
+            point, _, _ = axes.errorbar(
                 seconds,
                 mean,
                 yerr=std,
@@ -212,6 +212,7 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
                 color=f"C{number % 10}",
                 linestyle="none",
             )
+            points[result.model] = point
         axes.set(title=dataset, xlabel="seconds an epoch", ylabel="test accuracy in %")
         axes.set_xscale("log")
         axes.margins(x=0.3)
@@ -222,7 +223,7 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
         axes.xaxis.set_minor_formatter(NullFormatter())
     for axes in grid.flat[len(datasets) :]:
         axes.axis("off")
-    figure.legend(shown.values(), shown, loc="outside lower center", ncols=2 * columns)
+    figure.legend(points.values(), points, loc="outside lower center", ncols=2 * columns)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
