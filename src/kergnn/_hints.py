@@ -1,4 +1,4 @@
-"""Hints for messages on unknown names; without torch, which the command line starts without."""
+"""Words of messages; without torch, which the command line starts without."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def did_you_mean(value: object, choices: Iterable[str]) -> str:
     known = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(str(value).strip().lower(), known, n=1)
     return f" (did you mean {known[close[0]]}?)" if close else ""
+
+
+def counted(number: int, name: str) -> str:
+    """Return the number and the name, with an s if there is not just one."""
+    return f"{number} {name}{'' if number == 1 else 's'}"

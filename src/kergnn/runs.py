@@ -29,6 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kergnn._hints import counted
 from kergnn._threads import use_threads
 from kergnn.checkpoints import TrainingState, load_checkpoint, save_checkpoint
 from kergnn.config import RunConfig, load_config
@@ -200,20 +201,18 @@ def _train(
     for leftover in (p for name in RUN_FILES for p in out.glob(f".{name}.*")):
         leftover.unlink()  # of a write that was killed
     report.message(
-        f"{graphs.name}: {graphs.num_graphs} graph{'s' if graphs.num_graphs > 1 else ''}, "
-        f"{graphs.num_nodes} nodes, "
+        f"{graphs.name}: {counted(graphs.num_graphs, 'graph')}, {graphs.num_nodes} nodes, "
         f"{graphs.num_classes} classes; features {config.features} ({len(features.names)})"
     )
     report.message(
         f"split {split.name}: {len(split.train)} {graphs.task}s for training, "
         f"{len(split.validation)} for validation, {len(split.test)} for the test"
     )
-    for name, count in zip(graphs.class_names, graphs.y[graphs.y >= 0].bincount(), strict=False):
-        if count < 3:
-            report.message(
-                f"class {name} has {count} {graphs.task}{'s' if count > 1 else ''}: too few for "
-                "training, validation and test"
-            )
+    if rare := _rare_classes(graphs):
+        report.message(
+            f"too few {graphs.task}s for training, validation and test: class {', '.join(rare[:5])}"
+            + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
+        )
     most = config.max_nodes
     full = 0 if ego is None or most is None else int(torch.eq(ego.size, most).sum())
     if full:
@@ -253,6 +252,13 @@ def _train(
     # A kind of edges that only the test part has is none: no filter has learned it.
     batches = make_batches(config, graphs, features, ego, unknown="zeros")
     return _finish(out, config, trainer, graphs, split, batches)
+
+
+def _rare_classes(graphs: GraphSet) -> list[str]:
+    """Return the names of the classes that cannot be in all three parts, with their sizes."""
+    sizes = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
+    named = zip(graphs.class_names, sizes, strict=True)
+    return [f"{name} ({size})" for name, size in named if size < 3]
 
 
 def _finish(

@@ -2,8 +2,10 @@ import csv
 import html.parser
 import io
 import math
+import re
 import statistics
 
+import matplotlib
 import pytest
 from scipy import stats
 
@@ -250,7 +252,8 @@ def test_a_quick_look_does_not_replace_a_whole_evaluation(store):
 def test_what_is_not_shown_is_not_explained(store):
     (result,) = store(evaluation(accuracies=[0.7] * 10))
     assert "Published" not in format_table([result])
-    assert "* the best of its column" in format_table([result])
+    note = "* the best of its column, of one network or kernel and all folds"
+    assert note in format_table([result])
     (part,) = store(evaluation(model="part", accuracies=[0.7]))[1:]
     assert "*" not in format_table([part])
 
@@ -292,6 +295,8 @@ def test_out_of_resources_is_told_as_in_the_paper(store):
         accuracies=(), folds_failed=10, trials_out_of_resources=20, measured={}
     )  # nothing was assessed, so there is nothing that was measured
     text = format_table(store(nothing))
+    (row,) = (line for line in text.splitlines() if line.startswith("NCI1 "))
+    assert "min" not in row
     assert "OOR" in text
     assert "20 trials out of resources" in text
 
@@ -345,3 +350,19 @@ def test_the_plot_shows_measured_results_only(store):
     picture = plot_accuracy(store(evaluation(), evaluation(dataset="DD")))
     assert picture.startswith(b"<?xml")
     assert len(picture) > 5000
+
+
+def test_the_plot_names_every_model_and_its_seconds(store):
+    """Eleven models: more than there are colours, so that the markers must differ."""
+    models = ["gin", "kergnn", *(f"model{i}" for i in range(9))]
+    records = [
+        evaluation(model=model, measured={**MEASURED, "seconds_per_epoch": 0.04 * (i + 1)})
+        for i, model in enumerate(models)
+    ]
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        picture = plot_accuracy(store(*records)).decode()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
+    assert [text for text in texts if text in models] == sorted(models)
+    assert "0.1" in texts
+    marks = re.findall(r'<use xlink:href="(#\w+)"', picture.partition("legend_1")[2])
+    assert len(set(marks)) == len(models)

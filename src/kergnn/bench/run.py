@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from kergnn._checks import check_integer
+from kergnn._hints import counted
 from kergnn.bench.contenders import (
     BATCH_SIZE,
     FILTER_SIZE,
@@ -99,7 +100,7 @@ def run_bench(
             "epoch": {},
         }
         for num_layers in layers:
-            progress(f"{dataset}: epochs of {num_layers} layer{'s' if num_layers > 1 else ''}")
+            progress(f"{dataset}: epochs of {counted(num_layers, 'layer')}")
             names = [*epoch_names(num_layers), *models]
             epochs = {name: make_epoch(name, num_layers, graphs) for name in names}
             times = take_turns(epochs, repeats)

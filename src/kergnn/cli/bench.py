@@ -58,9 +58,9 @@ def bench(
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 120 + 18 * len(models or ())
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):  # before hours of measuring
-        raise ConfigError(f"{out}: no permission to write there")
+    place = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):  # before hours of measuring
+        raise ConfigError(f"{place}: not a directory that can be written to")
     path = out / "bench.json"
     before = read_json(path) if add and path.is_file() else None
 

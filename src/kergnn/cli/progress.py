@@ -11,8 +11,9 @@ from statistics import fmean
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kergnn._hints import counted
 from kergnn.evaluation import Plan, Status
-from kergnn.evaluation.results import counted, selected_values
+from kergnn.evaluation.results import selected_values
 from kergnn.evaluation.trial import Record
 
 _SECONDS_BETWEEN_LINES = 10.0

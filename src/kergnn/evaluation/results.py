@@ -14,6 +14,7 @@ from typing import Any
 
 from scipy import stats
 
+from kergnn._hints import counted
 from kergnn.config import RunConfig
 from kergnn.data import NUM_SPLITS
 from kergnn.evaluation.store import ResultStore
@@ -287,11 +288,6 @@ def _note(record: Record, others: int, counts: bool) -> str:
     if others and counts:
         notes.append(f"{counted(others, 'other evaluation')} in the store")
     return ", ".join(notes)
-
-
-def counted(number: int, name: str) -> str:
-    """Return the number and the name, with an s if there is not just one."""
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def _fraction(text: str) -> float | None:

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
+from kergnn._hints import counted
 from kergnn.config import ConfigError, RunConfig, write_toml
 from kergnn.data import NUM_SPLITS
 from kergnn.data.store import write_atomic
 from kergnn.evaluation.protocol import OWN
-from kergnn.evaluation.results import Result, counted
+from kergnn.evaluation.results import Result
 from kergnn.evaluation.store import safe_name
 from kergnn.evaluation.trial import Record
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _WIDEST = 44  # of a cell of text, in characters
+_BEST = "* the best of its column, of one network or kernel and all folds"
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,7 @@ def _text(sheets: Sequence[Sheet]) -> str:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        note = (
-            ["", "* the best of its column, of one network or kernel and all folds"]
-            if sheet.bold
-            else []
-        )
+        note = ["", _BEST] if sheet.bold else []
         parts.append("\n".join([sheet.title, "", *texts, *note]))
     return "\n\n".join(parts) + "\n"
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
+from kergnn._hints import counted
 from kergnn.data import NUM_SPLITS
 from kergnn.evaluation.results import (
     SOURCE,
     Comparison,
     Result,
-    counted,
     fixed_values,
     max_epochs,
     selected_values,
@@ -25,6 +25,13 @@ from kergnn.evaluation.results import (
 from kergnn.evaluation.sheets import STYLES, Sheet
 from kergnn.evaluation.trial import Record
 
+# By how many times the last value of an axis is the first one: where a decade has its labels.
+_TICKS = {
+    100: (1,),
+    10: (1, 3),
+    4: (1, 2, 4),
+    0: (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8),
+}
 _TITLES = {"graph": "Graph classification", "node": "Node classification"}
 
 
@@ -217,8 +224,8 @@ def plot_accuracy(results: Sequence[Result]) -> bytes | None:
         axes.set_xscale("log")
         axes.margins(x=0.3)
         first, last = axes.get_xlim()
-        wide = LogLocator(subs=(1,) if last > 100 * first else (1, 3))
-        axes.xaxis.set_major_locator(wide if last > 10 * first else MaxNLocator(4))
+        ticks = next(ticks for span, ticks in _TICKS.items() if last > span * first)
+        axes.xaxis.set_major_locator(LogLocator(subs=ticks))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
     for axes in grid.flat[len(datasets) :]:
