@@ -11,7 +11,12 @@ that have its instructions too, where MKL takes the same code (``intel.c``)::
     export LD_PRELOAD=/tmp/intel.so OPENBLAS_CORETYPE=SKYLAKEX
     python benchmarks/reproduce.py --made-on "Intel(R) Xeon(R) Processor"
 
-Results go to ``results/reproduced.json``, training after training; what is there is not run again.
+A processor's name does not tell all. Of two that are called AMD EPYC, OpenBLAS takes its code for
+SkylakeX on one and that for Haswell on another: models that multiply with numpy or scipy come out
+on the other once ``OPENBLAS_CORETYPE`` names the code.
+
+Results go to ``results/reproduced.json``, training after training; what is there is not run again,
+unless it was not equal by other code of a library.
 """
 
 import argparse
@@ -23,7 +28,7 @@ from kergnn.data.store import write_atomic
 from kergnn.evaluation import ResultStore
 from kergnn.evaluation.reproduce import reproduce
 from kergnn.evaluation.results import Result, stored_results
-from kergnn.versions import processor, software_versions
+from kergnn.versions import library_code, processor, software_versions
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--store", type=Path, default=Path("results"))
@@ -58,6 +63,11 @@ def of_evaluation(records: dict[str, Any], name: str, key: str) -> dict[str, Any
     return records[name]["folds"]
 
 
+def is_settled(found: dict[str, Any] | None) -> bool:
+    """Whether a fold need not be trained again."""
+    return found is not None and (found["equal"] or found.get("library_code") == library_code())
+
+
 def again(result: Result, fold: int, store: ResultStore, mirror: Path | None) -> dict[str, Any]:
     """Train run 0 of a fold again; returns what was found."""
     found = reproduce(store, result.dataset, result.model, fold, 0, mirror)
@@ -65,6 +75,7 @@ def again(result: Result, fold: int, store: ResultStore, mirror: Path | None) ->
         "equal": found.equal,
         "differs": [row.figure for row in found.rows if not row.equal],
         "processor": processor(),
+        "library_code": library_code(),
         "source": software_versions()["source"],
     }
 
@@ -79,7 +90,8 @@ if __name__ == "__main__":
         name, key = f"{result.dataset}, {result.model}", result.record["key"]
         first = number * 7 % max(len(folds), 1)
         there = of_evaluation(known(out), name, key)
-        missing = [fold for fold in folds[first:] + folds[:first] if str(fold) not in there]
+        order = folds[first:] + folds[:first]
+        missing = [fold for fold in order if not is_settled(there.get(str(fold)))]
         for fold in missing[: max(arguments.folds - len(folds) + len(missing), 0)]:
             found = again(result, fold, store, arguments.data_mirror)
             records = known(out)

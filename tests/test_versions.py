@@ -1,8 +1,14 @@
+import os
+import platform
 import re
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 
+import pytest
+
 from kergnn import versions
-from kergnn.versions import hash_source, software_versions
+from kergnn.versions import hash_source, library_code, software_versions
 
 
 def test_versions_name_the_source_by_a_short_hash():
@@ -33,3 +39,19 @@ def test_versions_leave_out_what_is_not_installed(monkeypatch):
     before = software_versions()
     monkeypatch.setattr(versions, "version", version)
     assert before.keys() - software_versions().keys() == {"numba"}
+
+
+@pytest.mark.skipif(
+    "openblas" not in library_code() or platform.machine() not in ("x86_64", "AMD64"),
+    reason="numpy does not use OpenBLAS here, or it has no such code",
+)
+def test_code_of_libraries_is_what_they_take_not_what_the_processor_is_called():
+    ask = "from kergnn.versions import library_code; print(library_code()['openblas'])"
+
+    def told(processor):
+        environment = {**os.environ, "OPENBLAS_CORETYPE": processor}
+        command = [sys.executable, "-c", ask]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    taken = {name: told(name).stdout.strip() for name in ("Nehalem", "Sandybridge")}
+    assert taken == {"Nehalem": "Nehalem", "Sandybridge": "Sandybridge"}

@@ -6,6 +6,7 @@ import hashlib
 import platform
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -52,3 +53,22 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()
+
+
+@cache
+def library_code() -> dict[str, str]:
+    """Return for which processor or instructions libraries take the code they multiply with.
+
+    They choose by more than a processor's name tells: of two called "AMD EPYC" one has OpenBLAS,
+    which numpy and scipy use, take its code for SkylakeX and a newer one that for Haswell.
+    """
+    import torch
+    from threadpoolctl import threadpool_info
+
+    for user in ("numpy.linalg", "scipy.linalg"):
+        import_module(user)  # only what is loaded is found
+    found: dict[str, set[str]] = {"torch": {torch.backends.cpu.get_cpu_capability()}}
+    for info in threadpool_info():
+        if "architecture" in info:
+            found.setdefault(info["internal_api"], set()).add(info["architecture"])
+    return {library: " and ".join(sorted(names)) for library, names in found.items()}

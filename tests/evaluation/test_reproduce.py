@@ -122,15 +122,24 @@ def test_what_changed_since_is_told(store, monkeypatch):
     assert found.changed == (torch, source, "threads was 1 and is 2")
 
 
+def test_other_code_of_a_library_is_told(store):
+    measured = stored_run(store)["measured"]
+    edit_run(store, measured={**measured, "library_code": {"torch": "AVX2", "openblas": "Zen"}})
+    (told,) = reproduce(store, "MUTAG", run=0).changed
+    assert told.startswith("code of libraries was torch AVX2, openblas Zen and is torch ")
+
+
 def test_an_older_record_does_not_tell_everything(store):
     stored = stored_run(store)
-    del stored["versions"]["source"], stored["measured"]["processor"]
+    del stored["versions"]["source"]
+    del stored["measured"]["processor"], stored["measured"]["library_code"]
     edit_run(store, **stored)
     found = reproduce(store, "MUTAG", run=0)
     (told,) = found.changed
-    here = (versions.source_hash(), versions.processor())
-    assert told == "the record does not tell its source ({} here) and processor ({} here)".format(
-        *here
+    code = ", ".join(f"{library} {name}" for library, name in versions.library_code().items())
+    assert told == (
+        f"the record does not tell its source ({versions.source_hash()} here) and processor "
+        f"({versions.processor()} here) and code of libraries ({code} here)"
     )
     assert found.equal
 

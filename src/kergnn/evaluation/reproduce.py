@@ -236,4 +236,9 @@ def _surroundings(record: Record) -> Record:
         "engine": record["engine"],
         "threads": record["threads"],
         "processor": record["measured"].get("processor"),
+        "code of libraries": _told(record["measured"].get("library_code")),
     }
+
+
+def _told(code: dict[str, str] | None) -> str | None:
+    return ", ".join(f"{library} {name}" for library, name in code.items()) if code else None

@@ -39,7 +39,7 @@ from kergnn.preparation import (
     prepare_trainer,
 )
 from kergnn.training import Trainer
-from kergnn.versions import processor, software_versions
+from kergnn.versions import library_code, processor, software_versions
 
 Record: TypeAlias = dict[str, Any]
 
@@ -153,6 +153,7 @@ def run_trial(
         "seconds": round(time.perf_counter() - start, 3),
         "peak_memory": peak_memory(),
         "processor": processor(),
+        "library_code": library_code(),
     }
     if seconds:
         measured["seconds_per_epoch"] = round(statistics.median(seconds), 5)
