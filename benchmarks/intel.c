@@ -4,9 +4,9 @@
    a product are added up in another order otherwise, and the last digits differ.
 
        cc -shared -fPIC -o /tmp/intel.so benchmarks/intel.c
-       LD_PRELOAD=/tmp/intel.so kergnn reproduce NCI1
+       LD_PRELOAD=/tmp/intel.so OPENBLAS_CORETYPE=SKYLAKEX kergnn reproduce NCI1
 
-   The eigenvectors of Geom-GCN come from OpenBLAS, which is told by OPENBLAS_CORETYPE=SKYLAKEX.
+   What numpy and scipy multiply, they do by OpenBLAS, which the second variable tells.
 */
 int mkl_serv_intel_cpu(void) { return 1; }
 int mkl_serv_intel_cpu_true(void) { return 1; }

@@ -11,9 +11,9 @@ that have its instructions too, where MKL takes the same code (``intel.c``)::
     export LD_PRELOAD=/tmp/intel.so OPENBLAS_CORETYPE=SKYLAKEX
     python benchmarks/reproduce.py --made-on "Intel(R) Xeon(R) Processor"
 
-A processor's name does not tell all. Of two that are called AMD EPYC, OpenBLAS takes its code for
-SkylakeX on one and that for Haswell on another: models that multiply with numpy or scipy come out
-on the other once ``OPENBLAS_CORETYPE`` names the code.
+A processor's name does not tell all: libraries also choose code by variables of the environment,
+such as ``OPENBLAS_CORETYPE``. Models that multiply with numpy or scipy come out once it names the
+code that was taken for their records.
 
 Results go to ``results/reproduced.json``, training after training; what is there is not run again,
 unless it was not equal by other code of a library.
@@ -26,8 +26,9 @@ from typing import Any
 
 from kergnn.data.store import write_atomic
 from kergnn.evaluation import ResultStore
-from kergnn.evaluation.reproduce import reproduce
+from kergnn.evaluation.reproduce import Reproduction, reproduce
 from kergnn.evaluation.results import Result, stored_results
+from kergnn.locks import Locks
 from kergnn.versions import library_code, processor, software_versions
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -39,24 +40,19 @@ parser.add_argument("--made-on", default=processor(), help="processor of the rec
 parser.add_argument("--models", nargs="*", help="which models; by default all")
 
 
-def folds_of(result: Result, store: ResultStore, made_on: str) -> list[int]:
-    """Return the finished folds whose first run was made on a processor, or does not tell."""
-    found = []
+def folds_of(result: Result, store: ResultStore, made_on: str) -> dict[int, str | None]:
+    """Return the processor of the first run of finished folds: the named one, or none if untold."""
+    found = {}
     for fold in result.record["folds"]:
         trial = store.trial(result.dataset, fold["assessment"][0]) if fold["assessment"] else None
         if fold["status"] == "done" and trial:
             named = trial["measured"].get("processor")
             if named == made_on or (named is None and made_on == processor()):
-                found.append(fold["fold"])
+                found[fold["fold"]] = named
     return found
 
 
-def known(out: Path) -> dict[str, Any]:
-    """Return what was found before, in this process or another."""
-    return json.loads(out.read_text()) if out.is_file() else {}
-
-
-def of_evaluation(records: dict[str, Any], name: str, key: str) -> dict[str, Any]:
+def folds_in(records: dict[str, Any], name: str, key: str) -> dict[str, Any]:
     """Return the folds of an evaluation in the records; those of an older one are dropped."""
     if records.get(name, {}).get("evaluation") != key:
         records[name] = {"evaluation": key, "folds": {}}
@@ -68,16 +64,20 @@ def is_settled(found: dict[str, Any] | None) -> bool:
     return found is not None and (found["equal"] or found.get("library_code") == library_code())
 
 
-def again(result: Result, fold: int, store: ResultStore, mirror: Path | None) -> dict[str, Any]:
-    """Train run 0 of a fold again; returns what was found."""
-    found = reproduce(store, result.dataset, result.model, fold, 0, mirror)
-    return {
-        "equal": found.equal,
-        "differs": [row.figure for row in found.rows if not row.equal],
-        "processor": processor(),
-        "library_code": library_code(),
-        "source": software_versions()["source"],
-    }
+def add(out: Path, name: str, found: Reproduction, made_on: str | None) -> None:
+    """Write what was found down; other processes may do so too."""
+    with Locks(out.with_name(".lock")) as locks:
+        locks.claim("0", wait=True)
+        records = json.loads(out.read_text()) if out.is_file() else {}
+        folds_in(records, name, found.evaluation)[str(found.fold)] = {
+            "made_on": made_on,
+            "equal": found.equal,
+            "differs": [row.figure for row in found.rows if not row.equal],
+            "processor": processor(),
+            "library_code": library_code(),
+            "source": software_versions()["source"],
+        }
+        write_atomic(out, f"{json.dumps(records, indent=1, sort_keys=True)}\n".encode())
 
 
 if __name__ == "__main__":
@@ -86,16 +86,17 @@ if __name__ == "__main__":
     for number, result in enumerate(stored_results(store)):
         if arguments.models and result.model not in arguments.models:
             continue
-        folds = folds_of(result, store, arguments.made_on)
+        made_on = folds_of(result, store, arguments.made_on)
         name, key = f"{result.dataset}, {result.model}", result.record["key"]
-        first = number * 7 % max(len(folds), 1)
-        there = of_evaluation(known(out), name, key)
-        order = folds[first:] + folds[:first]
+        there = folds_in(json.loads(out.read_text()) if out.is_file() else {}, name, key)
+        order = list(made_on)
+        first = number * 7 % max(len(order), 1)
+        order = order[first:] + order[:first]
         missing = [fold for fold in order if not is_settled(there.get(str(fold)))]
-        for fold in missing[: max(arguments.folds - len(folds) + len(missing), 0)]:
-            found = again(result, fold, store, arguments.data_mirror)
-            records = known(out)
-            there = of_evaluation(records, name, key)
-            there[str(fold)] = {"made_on": arguments.made_on, **found}
-            write_atomic(out, f"{json.dumps(records, indent=1, sort_keys=True)}\n".encode())
-            print(f"{name}, fold {fold}: {'equal' if found['equal'] else 'NOT EQUAL'}", flush=True)
+        for fold in missing[: max(arguments.folds - len(order) + len(missing), 0)]:
+            found = reproduce(store, result.dataset, result.model, fold, 0, arguments.data_mirror)
+            if found.evaluation != key:
+                print(f"{name}: another evaluation counts by now", flush=True)
+                break
+            add(out, name, found, made_on[fold])
+            print(f"{name}, fold {fold}: {'equal' if found.equal else 'NOT EQUAL'}", flush=True)

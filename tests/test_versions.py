@@ -1,5 +1,5 @@
+import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -41,17 +41,34 @@ def test_versions_leave_out_what_is_not_installed(monkeypatch):
     assert before.keys() - software_versions().keys() == {"numba"}
 
 
-@pytest.mark.skipif(
-    "openblas" not in library_code() or platform.machine() not in ("x86_64", "AMD64"),
-    reason="numpy does not use OpenBLAS here, or it has no such code",
-)
+def told_with(**variables):
+    """What another process tells that has these variables in its environment."""
+    ask = "import json; from kergnn.versions import library_code; print(json.dumps(library_code()))"
+    made = subprocess.run(
+        [sys.executable, "-c", ask],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(made.stdout)
+
+
+@pytest.mark.skipif("openblas" not in library_code(), reason="numpy does not use OpenBLAS here")
 def test_code_of_libraries_is_what_they_take_not_what_the_processor_is_called():
-    ask = "from kergnn.versions import library_code; print(library_code()['openblas'])"
+    first, second = (told_with(OPENBLAS_CORETYPE=name) for name in ("Nehalem", "Haswell"))
+    if first["openblas"] == second["openblas"]:
+        pytest.skip("this OpenBLAS has one code only")
+    assert first["openblas"] == "Nehalem"
+    assert first["products"] != second["products"]
+    assert first["torch"] == second["torch"]
 
-    def told(processor):
-        environment = {**os.environ, "OPENBLAS_CORETYPE": processor}
-        command = [sys.executable, "-c", ask]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
-    taken = {name: told(name).stdout.strip() for name in ("Nehalem", "Sandybridge")}
-    assert taken == {"Nehalem": "Nehalem", "Sandybridge": "Sandybridge"}
+def test_code_of_libraries_is_the_same_in_every_process():
+    assert told_with() == told_with() == library_code()
+
+
+def test_a_library_that_does_not_tell_its_code_is_left_out(monkeypatch):
+    info = [{"internal_api": "blis", "architecture": None}, {"internal_api": "openmp"}]
+    monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: info)
+    assert library_code.__wrapped__().keys() == {"torch", "products"}

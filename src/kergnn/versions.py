@@ -6,7 +6,6 @@ import hashlib
 import platform
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -57,18 +56,25 @@ def processor() -> str:
 
 @cache
 def library_code() -> dict[str, str]:
-    """Return for which processor or instructions libraries take the code they multiply with.
+    """Return which code libraries take here, as far as they tell, and how they round a product.
 
-    They choose by more than a processor's name tells: of two called "AMD EPYC" one has OpenBLAS,
-    which numpy and scipy use, take its code for SkylakeX and a newer one that for Haswell.
+    They choose by more than the processor's name: by its maker, by what it can, or by a variable
+    such as ``OPENBLAS_CORETYPE``. MKL, by which torch multiplies on many processors, does not tell
+    what it chose, so there is a hash of products of one thread: other code, other last bits.
     """
+    import numpy as np
     import torch
     from threadpoolctl import threadpool_info
 
-    for user in ("numpy.linalg", "scipy.linalg"):
-        import_module(user)  # only what is loaded is found
-    found: dict[str, set[str]] = {"torch": {torch.backends.cpu.get_cpu_capability()}}
+    from kergnn._threads import use_threads
+
+    matrix = torch.arange(64 * 517, dtype=torch.float32).sin().view(64, 517)
+    with use_threads(1):
+        by_torch = torch.mm(matrix, matrix.T.contiguous()).numpy()
+        by_numpy = np.matmul(matrix.double().numpy(), matrix.T.double().numpy())
+    taken = {"torch": torch.backends.cpu.get_cpu_capability()}
     for info in threadpool_info():
-        if "architecture" in info:
-            found.setdefault(info["internal_api"], set()).add(info["architecture"])
-    return {library: " and ".join(sorted(names)) for library, names in found.items()}
+        if info.get("architecture"):  # of BLAS libraries, where they tell
+            taken[info["internal_api"]] = info["architecture"]
+    rounded = hashlib.sha256(by_torch.tobytes() + by_numpy.tobytes()).hexdigest()[:8]
+    return {**taken, "products": rounded}

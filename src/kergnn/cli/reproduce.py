@@ -29,7 +29,7 @@ def reproduce(
     with the stored seeds; the store is not changed. The exit code is 0 only if all figures of test,
     validation and epochs, and all predicted classes and probabilities are the same, to the digits
     that are stored. Otherwise a line tells what is not as it was: versions, the source code of this
-    package, the processor.
+    package, the processor, the code that libraries take for it.
     """
     from rich.console import Console
     from rich.table import Table
@@ -52,7 +52,7 @@ def reproduce(
     part = "" if run is None else f"run {run} of "
     name = f"{part}fold {found.fold} of {model} on {found.dataset}"
     if not found.equal:
-        reasons = "; ".join(found.changed) or "versions, source and processor are as they were"
+        reasons = "; ".join(found.changed) or "all that its record tells of is as it was"
         typer.echo(f"kergnn: {name} is not what is stored: {reasons}", err=True)
         raise typer.Exit(1)
     typer.echo(f"{name} is what is stored, to the last digit")

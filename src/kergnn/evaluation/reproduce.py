@@ -50,12 +50,14 @@ class Reproduction:
 
     Args:
         dataset: what the data set is called in the store.
+        evaluation: key of the evaluation, the one that counts in the table.
         fold: number of the fold.
         rows: all figures that were compared.
         changed: what is not as it was when the record was made, or not told by the record.
     """
 
     dataset: str
+    evaluation: str
     fold: int
     rows: tuple[Row, ...]
     changed: tuple[str, ...]
@@ -109,7 +111,7 @@ def reproduce(
     if run is None:
         rows += _compare_fold(stored_fold, [new for _, new in pairs.values()])
     changed = dict.fromkeys(text for pair in pairs.values() for text in _changes(*pair))
-    return Reproduction(record["dataset"], fold, tuple(rows), tuple(changed))
+    return Reproduction(record["dataset"], record["key"], fold, tuple(rows), tuple(changed))
 
 
 def _find_evaluation(store: ResultStore, dataset: str, model: str, mirror: Path | None) -> Record:

@@ -126,7 +126,7 @@ def run_trial(
     """Train, and return the record of the trial.
 
     Everything but ``measured`` is the same whenever the trial runs with the same software and as
-    many threads on the same kind of processor.
+    many threads on the same kind of processor, for which libraries take the same code.
 
     Args:
         trial: the trial.
