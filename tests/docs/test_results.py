@@ -1,5 +1,6 @@
 """The stored results: the README's tables are made of them, and they can be made again."""
 
+import json
 import re
 
 import pytest
@@ -33,3 +34,16 @@ def test_every_training_that_counts_can_be_repeated_from_its_record():
             assert stored_trial(trial, record["dataset"]).key == key
             checked += 1
     assert checked > 1000
+
+
+@pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="only the repository has the results")
+def test_what_counts_was_trained_again_and_came_out():
+    """What results/reproduced.json tells is of the evaluations in the tables, not of older ones."""
+    again = json.loads((ROOT / "results" / "reproduced.json").read_text())
+    for result in stored_results(ResultStore(ROOT / "results")):
+        found = again[f"{result.dataset}, {result.model}"]
+        done = {str(fold["fold"]) for fold in result.record["folds"] if fold["status"] == "done"}
+        assert found["evaluation"] == result.record["key"], (result.dataset, result.model)
+        assert found["folds"], (result.dataset, result.model)
+        assert found["folds"].keys() <= done, (result.dataset, result.model)
+        assert all(fold["equal"] for fold in found["folds"].values())
