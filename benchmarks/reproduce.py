@@ -52,6 +52,11 @@ def folds_of(result: Result, store: ResultStore, made_on: str) -> dict[int, str 
     return found
 
 
+def known(out: Path) -> dict[str, Any]:
+    """Return what was found before, in this process or another."""
+    return json.loads(out.read_text()) if out.is_file() else {}
+
+
 def folds_in(records: dict[str, Any], name: str, key: str) -> dict[str, Any]:
     """Return the folds of an evaluation in the records; those of an older one are dropped."""
     if records.get(name, {}).get("evaluation") != key:
@@ -68,7 +73,7 @@ def add(out: Path, name: str, found: Reproduction, made_on: str | None) -> None:
     """Write what was found down; other processes may do so too."""
     with Locks(out.with_name(".lock")) as locks:
         locks.claim("0", wait=True)
-        records = json.loads(out.read_text()) if out.is_file() else {}
+        records = known(out)
         folds_in(records, name, found.evaluation)[str(found.fold)] = {
             "made_on": made_on,
             "equal": found.equal,
@@ -88,7 +93,7 @@ if __name__ == "__main__":
             continue
         made_on = folds_of(result, store, arguments.made_on)
         name, key = f"{result.dataset}, {result.model}", result.record["key"]
-        there = folds_in(json.loads(out.read_text()) if out.is_file() else {}, name, key)
+        there = folds_in(known(out), name, key)
         order = list(made_on)
         first = number * 7 % max(len(order), 1)
         order = order[first:] + order[:first]
